@@ -1,0 +1,185 @@
+"""What a queue's past looked like to someone standing at an instant: waits of earlier jobs, censored where unknown.
+
+A wait is start minus eligible (Slurm's ``Planned``). At instant ``at`` a job that has not started is right-censored:
+at its end if it was cancelled before, else at the last moment it was known to be pending. Nothing later than ``at``
+is used, so any past moment can be replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from queuecast.reasons import never_starts
+
+if TYPE_CHECKING:
+    from queuecast.store.lake import Lake
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+COLUMNS = ("job_id", "het_offset", "user", "account", "partition", "qos", "eligible", "start", "end", "limit_s",
+           "cpus_req", "gpus_req", "gpu_type_req", "array_throttle", "reason", "anomalies", "observed_at")
+
+NOT_WAITS = ("resized", "revoked", "incomplete", "future")
+"""Rows whose start minus eligible is not a wait in the queue: a resized job's later segment, a federated sibling, a
+half-written record, a record dated after it was read."""
+
+TEXTS = ("partition", "qos", "account", "user", "gpu_type")
+
+GPU_EDGES = (1, 2, 3, 5, 9, 17, 33)
+CPU_EDGES = (2, 5, 17, 65, 257)
+LIMIT_EDGES = (601, 3601, 4 * 3600 + 1, 12 * 3600 + 1, 86401, 2 * 86400 + 1)
+
+
+def size_class(gpus: Floats, cpus: Floats) -> Ints:
+    """Size of a request: by GPUs (1, 2, 3-4, 5-8, 9-16, 17-32, more) or, without GPUs, by CPUs (1, 2-4, 5-16, 17-64,
+    65-256, more). Unknown counts are taken as the smallest."""
+    with_gpu = np.nan_to_num(gpus) > 0
+    by_gpu = 10 + np.digitize(np.nan_to_num(gpus), GPU_EDGES)
+    return np.where(with_gpu, by_gpu, np.digitize(np.nan_to_num(cpus), CPU_EDGES)).astype(np.int64)
+
+
+def limit_class(limit_s: Floats) -> Ints:
+    """Time limit: up to 10 min, 1 h, 4 h, 12 h, 1 d, 2 d, longer or unlimited (nan)."""
+    return np.digitize(np.where(np.isnan(limit_s), np.inf, limit_s), LIMIT_EDGES).astype(np.int64)
+
+
+@dataclass
+class History:
+    """Past jobs of one cluster, one entry per attempt, sorted by ``eligible``.
+
+    Times are epoch seconds (UTC), nan where unknown; ``start`` and ``end`` are infinite where they have not
+    happened. ``seen`` is when the row was last read. Texts are codes into ``words`` (case-folded, "" for null).
+    """
+
+    cluster: str
+    job_id: Ints
+    codes: dict[str, Ints]
+    words: dict[str, list[str]]
+    gpus: Floats
+    cpus: Floats
+    limit_s: Floats
+    eligible: Floats
+    start: Floats
+    end: Floats
+    seen: Floats
+    _groups: dict[tuple[str, ...], _Groups] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.eligible)
+
+    def outcomes(self, rows: Ints, at: float) -> tuple[Floats, Flags]:
+        """Waits in seconds as known at ``at`` (shape of ``rows``), and whether each ended in a start; the others are
+        censored: they waited at least that long."""
+        started = self.start[rows] <= at
+        stop = np.where(self.end[rows] <= at, self.end[rows], np.minimum(at, self.seen[rows]))
+        until = np.where(started, self.start[rows], stop)
+        return np.maximum(0.0, until - self.eligible[rows]), started
+
+    def code(self, text: str, value: str | None) -> int:
+        """Code of a word, -1 if it never occurred."""
+        try:
+            return self.words[text].index((value or "").casefold())
+        except ValueError:
+            return -1
+
+    def column(self, name: str) -> Ints:
+        """Codes of one dimension that jobs are likened by."""
+        if name == "size":
+            return size_class(self.gpus, self.cpus)
+        if name == "limit":
+            return limit_class(self.limit_s)
+        if name == "gpu":
+            return (np.nan_to_num(self.gpus) > 0).astype(np.int64)
+        return self.codes[name]
+
+    def like(self, dims: tuple[str, ...], key: Sequence[int], before: float, most: int) -> Ints:
+        """The last ``most`` rows that became eligible before ``before`` and equal ``key`` in ``dims``."""
+        if dims not in self._groups:
+            self._groups[dims] = _Groups([self.column(d) for d in dims], len(self))
+        rows = self._groups[dims].rows(key)
+        stop = int(np.searchsorted(self.eligible[rows], before))
+        return rows[max(0, stop - most):stop]
+
+
+class _Groups:
+    """Row numbers by key, so that looking like jobs up costs no scan."""
+
+    def __init__(self, columns: list[Ints], count: int) -> None:
+        combined = np.zeros(count, np.int64)
+        self._spans = []
+        for column in columns:
+            low, high = (int(column.min()), int(column.max())) if count else (0, 0)
+            self._spans.append((low, high))
+            combined = combined * (high - low + 1) + (column - low)
+        self._order = np.argsort(combined, kind="stable")
+        self._sorted = combined[self._order]
+
+    def rows(self, key: Sequence[int]) -> Ints:
+        wanted = 0
+        for value, (low, high) in zip(key, self._spans, strict=True):
+            if not low <= value <= high:
+                return self._order[:0]
+            wanted = wanted * (high - low + 1) + (value - low)
+        first, last = np.searchsorted(self._sorted, [wanted, wanted + 1])
+        return self._order[first:last]
+
+
+def load_history(lake: Lake, cluster: str, *, since: datetime, until: datetime) -> History:
+    """Jobs of ``cluster`` that became eligible in [since, until). Not among them: later components of heterogeneous
+    jobs, throttled array tasks (their wait is their own doing), and jobs that could never start as asked."""
+    # Files go by month of submit; a job may become eligible long after it (dependency, --begin).
+    return from_rows(lake.read("jobs", COLUMNS, cluster=cluster, since=since - timedelta(days=31), until=until),
+                     cluster, since, until)
+
+
+def from_rows(rows: pa.Table, cluster: str, since: datetime, until: datetime) -> History:
+    """History of rows of the ``jobs`` table."""
+    rows = rows.filter(_usable(rows, since, until))
+    rows = rows.take(pc.sort_indices(rows["eligible"]))
+    codes, words = {}, {}
+    for name, column in zip(TEXTS, ("partition", "qos", "account", "user", "gpu_type_req"), strict=True):
+        codes[name], words[name] = _encode(rows[column])
+    return History(cluster, _number(rows["job_id"]).astype(np.int64), codes, words, _number(rows["gpus_req"]),
+                   _number(rows["cpus_req"]), _number(rows["limit_s"]), _seconds(rows["eligible"]),
+                   _never(_seconds(rows["start"])), _never(_seconds(rows["end"])), _seconds(rows["observed_at"]))
+
+
+def _usable(rows: pa.Table, since: datetime, until: datetime) -> pa.ChunkedArray:
+    eligible = rows["eligible"]
+    keep = pc.and_(pc.greater_equal(eligible, pa.scalar(since, eligible.type)), pc.less(eligible, pa.scalar(until, eligible.type)))
+    keep = pc.and_(pc.fill_null(keep, False), pc.fill_null(pc.equal(rows["het_offset"], 0), True))
+    for word in NOT_WAITS:
+        keep = pc.and_(keep, pc.invert(pc.fill_null(pc.match_substring(rows["anomalies"], word), False)))
+    reasons = pc.unique(rows["reason"]).to_pylist()
+    hopeless = pa.array([r for r in reasons if r and never_starts(r)], pa.string())
+    unstarted = pc.is_null(rows["start"])
+    keep = pc.and_(keep, pc.invert(pc.and_(unstarted, pc.is_in(rows["reason"], value_set=hopeless))))
+    throttled = pc.or_(pc.is_valid(rows["array_throttle"]), pc.fill_null(pc.equal(rows["reason"], "JobArrayTaskLimit"), False))
+    return pc.and_(keep, pc.invert(throttled))
+
+
+def _encode(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
+    encoded = pc.utf8_lower(pc.fill_null(column, "")).combine_chunks().dictionary_encode()
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist()
+
+
+def _number(column: pa.ChunkedArray) -> Floats:
+    return column.cast(pa.float64()).to_numpy()
+
+
+def _seconds(column: pa.ChunkedArray) -> Floats:
+    return column.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy() / 1e6
+
+
+def _never(times: Floats) -> Floats:
+    return np.where(np.isnan(times), np.inf, times)

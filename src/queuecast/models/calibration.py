@@ -1,0 +1,82 @@
+"""Intervals that cover what they claim: the model's levels are corrected by how they held lately.
+
+For past jobs the probability that the model gave to "started by the time it did start" is kept (the probability
+integral transform). Were the model right, these values would be uniform. Their own distribution, estimated with
+censoring as the waits are, maps the model's levels to honest ones (Dawid 1984; Kuleshov, Fenner and Ermon 2018 call it
+recalibration; with exchangeable jobs the levels hold as in conformal prediction, Vovk et al. 2019). With few past
+answers the map is drawn towards no change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from queuecast.features.history import Flags, Floats
+from queuecast.models.distribution import WaitDistribution
+
+GRID = np.linspace(0.0, 1.0, 201)
+FULL_TRUST = 60.0
+"""So many past answers count as much as the assumption that nothing needs correcting."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """``honest[i]`` is the share of past waits whose model probability was at most ``GRID[i]``; ``count`` answers
+    stand behind it."""
+
+    honest: Floats
+    count: int
+
+    @classmethod
+    def none(cls) -> Calibration:
+        return cls(GRID.copy(), 0)
+
+    @classmethod
+    def fit(cls, levels: Floats, started: Flags, weights: Floats | None = None) -> Calibration:
+        """From model probabilities at the time of start (or, censored, at the last moment still pending)."""
+        count = len(levels)
+        if not count:
+            return cls.none()
+        w = np.ones(count) if weights is None else weights
+        order = np.lexsort((~started, levels))
+        u, d, w = levels[order], started[order], w[order]
+        at_risk = np.cumsum(w[::-1])[::-1]
+        survival = np.cumprod(np.where(d, 1.0 - w / np.maximum(at_risk, w), 1.0))
+        upper = 1.0 - survival
+        middle = (np.r_[0.0, upper[:-1]] + upper) / 2
+        knots = np.r_[0.0, u[d], 1.0]
+        values = np.r_[0.0, middle[d], max(float(upper[-1]), 1e-9)]
+        # Several equal levels: the last of them holds the whole step.
+        keep = np.r_[knots[1:] > knots[:-1], True]
+        raw = np.interp(GRID, knots[keep], values[keep])
+        raw[-1] = 1.0
+        trust = count / (count + FULL_TRUST)
+        return cls(np.maximum.accumulate(trust * raw + (1 - trust) * GRID), count)
+
+    def probability(self, model: Floats | float) -> Floats:
+        """Honest probability of what the model gives this probability."""
+        return np.interp(model, GRID, self.honest)
+
+    def level(self, probability: Floats | float) -> Floats:
+        """The model level to ask for so that ``probability`` holds."""
+        # A flat stretch has no unique inverse; its right end is the safe one for upper bounds.
+        steps = self.honest + np.arange(len(GRID)) * 1e-12
+        return np.interp(probability, steps, GRID)
+
+
+@dataclass(frozen=True)
+class CalibratedWait:
+    """A wait distribution whose levels were corrected."""
+
+    model: WaitDistribution
+    calibration: Calibration
+
+    def quantile(self, probability: Floats | float) -> Floats:
+        """Seconds; infinite where the history does not reach."""
+        return self.model.quantile(self.calibration.level(probability))
+
+    def within(self, seconds: Floats | float) -> Floats:
+        """P(start within ``seconds``): rises with ``seconds``."""
+        return self.calibration.probability(self.model.cdf(seconds))

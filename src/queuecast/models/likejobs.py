@@ -1,0 +1,103 @@
+"""The first model: what happened to recent jobs like this one.
+
+Likeness is tried from fine to coarse until enough started jobs are found; jobs still pending or cancelled while
+pending count as censored. Recent jobs weigh more. Which dimensions, how many jobs and which half-life were chosen by
+measurement on the demo recording (``docs/decisions.md``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from queuecast.features.history import Flags, Floats, History, Ints, limit_class, size_class
+from queuecast.models.distribution import WaitDistribution, kaplan_meier
+
+LEVELS: tuple[tuple[tuple[str, ...], int], ...] = (
+    (("partition", "qos", "account", "gpu_type", "size", "limit"), 200),
+    (("partition", "qos", "account", "gpu_type", "size"), 30),
+    (("partition", "qos", "gpu_type", "size", "limit"), 200),
+    (("partition", "qos", "gpu_type", "size"), 30),
+    (("partition", "gpu_type", "size"), 30),
+    (("partition", "gpu_type"), 30),
+    (("partition", "gpu"), 20),
+    (("partition",), 10),
+    (("gpu",), 10),
+    ((), 5),
+)
+"""(dimensions that must be equal, started jobs needed), finest first. The last level is the whole cluster."""
+
+MOST = 800
+"""At most so many of the latest like jobs."""
+
+HALF_LIFE_S = 3 * 86400.0
+"""A job that became eligible that much earlier counts half."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A request in the terms that jobs are likened by. Texts are compared case-folded; nan is unknown.
+
+    Several partitions may be named, as Slurm allows; the job then starts in whichever is first.
+    """
+
+    partitions: tuple[str, ...]
+    qos: str | None = None
+    account: str | None = None
+    gpu_type: str | None = None
+    gpus: float = 0.0
+    cpus: float = 1.0
+    limit_s: float = float("nan")
+
+    def codes(self, history: History, partition: str) -> Mapping[str, int]:
+        """Codes of each dimension in ``history``; -1 where the value never occurred."""
+        return {
+            "partition": history.code("partition", partition),
+            "qos": history.code("qos", self.qos),
+            "account": history.code("account", self.account),
+            "gpu_type": history.code("gpu_type", self.gpu_type),
+            "gpu": int(self.gpus > 0),
+            "size": int(size_class(np.array([self.gpus]), np.array([self.cpus]))[0]),
+            "limit": int(limit_class(np.array([self.limit_s]))[0]),
+        }
+
+
+@dataclass(frozen=True)
+class Like:
+    """The like jobs of one answer: row numbers in the history, waits in seconds as known then, which started, weights."""
+
+    dims: tuple[str, ...]
+    rows: Ints
+    waits: Floats
+    started: Flags
+    weights: Floats
+
+    def distribution(self) -> WaitDistribution:
+        return kaplan_meier(self.waits, self.started, self.weights)
+
+
+def find_like(history: History, key: Key, at: float, waited_s: float = 0.0, *, without: int = -1) -> Like | None:
+    """Like jobs as known at ``at`` (epoch seconds); None if the cluster has no history at all.
+
+    For a job that has waited ``waited_s`` already, only levels count where enough jobs waited at least that long and
+    then started. ``without`` leaves one row out: the job itself.
+    """
+    best: Like | None = None
+    for dims, need in LEVELS:
+        if "partition" in dims and not key.partitions:
+            continue  # no partition was named: the default is not known here
+        partitions = key.partitions if "partition" in dims else ("",)
+        found = [history.like(dims, [key.codes(history, p)[d] for d in dims], at, MOST) for p in partitions]
+        rows = np.sort(np.concatenate(found))[-MOST:]  # row numbers ascend with eligible time
+        rows = rows[rows != without]
+        if not len(rows):
+            continue
+        waits, started = history.outcomes(rows, at)
+        like = Like(dims, rows, waits, started, np.exp2(-(at - history.eligible[rows]) / HALF_LIFE_S))
+        if int(np.count_nonzero(started & (waits >= waited_s))) >= need:
+            return like
+        if best is None or np.count_nonzero(started) >= np.count_nonzero(best.started):
+            best = like
+    return best
