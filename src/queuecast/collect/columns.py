@@ -6,9 +6,9 @@ Arrow's own casts. A text that no rule understands gives null and a reject with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -16,60 +16,28 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from queuecast.collect.convert import (
+    Ids,
+    Ints,
+    Mask,
+    Memo,
+    Parser,
+    all_blank,
+    cast_whole,
+    clock_seconds,
+    nulled,
+    parse_float,
+    parse_ids,
+)
 from queuecast.collect.framing import Frame, Section
 from queuecast.collect.rejects import Rejects
 from queuecast.errors import ParseError
 from queuecast.schema import TIME
 from queuecast.slurmtext.durations import parse_elapsed
-from queuecast.slurmtext.jobids import JobId, parse_job_id
-from queuecast.slurmtext.nulls import NUMBERS, TEXT, parse_count
-from queuecast.slurmtext.times import ParsedTime, parse_time
-
-Mask = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
-Parser = Callable[[str], Any]
-
-MEMO = 200_000
-"""Distinct texts remembered per parser."""
-
-
-class Memo:
-    """A parser that remembers. What it raises is remembered as well."""
-
-    def __init__(self, parse: Parser) -> None:
-        self.parse = parse
-        self.known: dict[str, Any] = {}
-
-    def all(self, texts: list[str]) -> list[Any]:
-        """Results in order; a `ParseError` stands where the parser raised it."""
-        known, parse = self.known, self.parse
-        if len(known) > MEMO:
-            known.clear()
-        out = []
-        for text in texts:
-            value = known.get(text, known)
-            if value is known:
-                try:
-                    value = parse(text)
-                except ParseError as error:
-                    value = error
-                known[text] = value
-            out.append(value)
-        return out
-
-
-@dataclass
-class Ids:
-    """Job ids taken apart: arrays of one length. ``bad`` marks texts that are no job id."""
-
-    base: pa.Int64Array
-    task: pa.Int64Array
-    tasks: pa.Int64Array
-    exact: pa.BooleanArray
-    throttle: pa.Int64Array
-    het: pa.Int64Array
-    array: Mask
-    bad: Mask
+from queuecast.slurmtext.jobids import parse_job_id
+from queuecast.slurmtext.nulls import TEXT, parse_count
+from queuecast.slurmtext.sizes import parse_size
+from queuecast.slurmtext.times import NO_TIME, parse_time
 
 
 @dataclass
@@ -127,6 +95,13 @@ class Columns:
         found = self.find(*names)
         return None if found is None else self._column(found[0])
 
+    def need(self, *names: str) -> pa.StringArray:
+        """The first of the columns there. Raises `ParseError` if none is: then nothing can be read."""
+        column = self.raw(*names)
+        if column is None:
+            raise ParseError(f"no column {names[0]}", " ".join(self.frame.dialect.header))
+        return column
+
     def find(self, *names: str) -> tuple[int, str] | None:
         """Position and printed name of the first of the names that is there."""
         for name in names:
@@ -148,7 +123,8 @@ class Columns:
         return pa.array(times, TIME).take(pa.array(self._section()))
 
     def cluster(self) -> pa.StringArray:
-        names = pa.array([s.cluster or self.env.cluster for s in self.frame.sections], pa.string()).take(pa.array(self._section()))
+        names = pa.array([s.cluster or self.env.cluster for s in self.frame.sections],
+                         pa.string()).take(pa.array(self._section()))
         column = self.raw("cluster")
         if column is None:
             return names
@@ -180,7 +156,7 @@ class Columns:
         return fast if fast is not None else self.mapped(column, found[1], "count", parse_count, (pa.int64(),))[0]
 
     def floats(self, *names: str) -> pa.DoubleArray:
-        return self.parsed("float", _parse_float, (pa.float64(),), *names)[0]
+        return self.parsed("float", parse_float, (pa.float64(),), *names)[0]
 
     def seconds(self, *names: str) -> pa.DoubleArray:
         """Printed durations in seconds."""
@@ -188,6 +164,8 @@ class Columns:
         if found is None:
             return pa.nulls(self.n, pa.float64())
         column = self._column(found[0])
+        if all_blank(column):
+            return pa.nulls(self.n, pa.float64())
         values, left = clock_seconds(column)
         if not left.any():
             return pa.array(values, pa.float64())
@@ -199,6 +177,37 @@ class Columns:
         mask[rows] = missing
         return pa.array(values, pa.float64(), mask=mask)
 
+    def sizes(self, *names: str) -> pa.Int64Array:
+        """Printed sizes in bytes; a bare number is bytes."""
+        found = self.find(*names)
+        if found is None:
+            return pa.nulls(self.n, pa.int64())
+        column = self._column(found[0])
+        if all_blank(column):
+            return pa.nulls(self.n, pa.int64())
+        number = pc.utf8_rtrim(column, characters="K")
+        plain = pc.and_(pc.ascii_is_decimal(number), pc.less(pc.binary_length(number), 15))
+        values = pc.if_else(plain, number, pa.scalar(None, pa.string())).cast(pa.int64())
+        values = pc.if_else(pc.ends_with(column, "K"), pc.multiply(values, 1024), values)
+        left = ~pc.or_(plain, pc.equal(pc.binary_length(column), 0)).to_numpy(zero_copy_only=False)
+        if not left.any():
+            return values
+        rows = np.flatnonzero(left)
+        rest = self.mapped(column.take(pa.array(rows)), found[1], "size", parse_size, (pa.int64(),), rows=rows)[0]
+        return pc.replace_with_mask(values, pa.array(left), rest)
+
+    def unsigned(self, *names: str) -> pa.UInt64Array:
+        """Numbers up to 64 bits; anything else is null."""
+        column = self.raw(*names)
+        if column is None:
+            return pa.nulls(self.n, pa.uint64())
+        plain = pc.ascii_is_decimal(column)
+        try:
+            return pc.if_else(plain, column, pa.scalar(None, pa.string())).cast(pa.uint64())
+        except pa.ArrowInvalid:
+            return pa.array([int(t) if t.isascii() and t.isdigit() and int(t) < 1 << 64 else None for t in column.to_pylist()],
+                            pa.uint64())
+
     def parsed(self, memo: str, parse: Parser, types: Sequence[pa.DataType], *names: str) -> list[pa.Array]:
         """``parse`` over the first of the columns there. With several types it returns a tuple with a value for each."""
         found = self.find(*names)
@@ -209,6 +218,8 @@ class Columns:
     def mapped(self, column: pa.StringArray, name: str, memo: str, parse: Parser, types: Sequence[pa.DataType], *,
                rows: Ints | None = None) -> list[pa.Array]:
         """``parse`` over a column by its distinct texts. ``rows`` are the rows the column stands for, if not all."""
+        if all_blank(column) and self.env.memo(memo, parse).all([""]) == [None]:
+            return [pa.nulls(len(column), t) for t in types]
         encoded = column.dictionary_encode()
         results = self.env.memo(memo, parse).all(encoded.dictionary.to_pylist())
         bad = [i for i, r in enumerate(results) if isinstance(r, ParseError)]
@@ -251,7 +262,8 @@ class Columns:
         zone = self.env.zone
         iso = pc.equal(pc.binary_length(column), 19)
         try:
-            naive = (column if pc.all(iso).as_py() else pc.if_else(iso, column, pa.scalar(None, pa.string()))).cast(pa.timestamp("us"))
+            naive = (column if pc.all(iso).as_py() else pc.if_else(iso, column, pa.scalar(None,
+                pa.string()))).cast(pa.timestamp("us"))
         except pa.ArrowInvalid:
             naive = None
         if naive is None:
@@ -264,19 +276,20 @@ class Columns:
             early = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="earliest")
             late = pc.assume_timezone(naive, zone, ambiguous="latest", nonexistent="latest")
             out, ambiguous, nonexistent = early.cast(TIME), none.copy(), none.copy()
-            rest = ~iso.to_numpy(zero_copy_only=False) | pc.fill_null(pc.not_equal(early, late), False).to_numpy(zero_copy_only=False)
+            rest = ~iso.to_numpy(zero_copy_only=False) | pc.fill_null(pc.not_equal(early, late),
+                False).to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(rest)
         if len(rows):
             encoded = column.take(pa.array(rows)).dictionary_encode()
             parsed = self.env.memo(f"time {zone}", lambda t: parse_time(t, zone)).all(encoded.dictionary.to_pylist())
             codes = encoded.indices.to_numpy()
-            if any(p is not _NOTHING and (isinstance(p, ParseError) or p.value or p.flag) for p in parsed):
+            if any(p is not NO_TIME and (isinstance(p, ParseError) or p.value or p.flag) for p in parsed):
                 values, out_flags = [], []
                 for i, p in enumerate(parsed):
                     if isinstance(p, ParseError):
                         for row in rows[codes == i]:
                             self.reject_value(int(row), name, p.cause, encoded.dictionary[i].as_py())
-                        p = _NOTHING
+                        p = NO_TIME
                     values.append(p.value)
                     out_flags.append(p.flag)
                 flags = np.array(out_flags, object)[codes]
@@ -298,7 +311,7 @@ class Columns:
         begins, spans = other.values, span
         for row in rows:
             begin, length = begins[int(row)].as_py(), spans[int(row)].as_py()
-            if begin is None or length is None or other.ambiguous[row] and length < 0:
+            if begin is None or length is None or (other.ambiguous[row] and length < 0):
                 continue
             found = parse_time(column[int(row)].as_py(), self.env.zone, elapsed_from=begin, elapsed_s=length)
             if not found.flag:
@@ -306,124 +319,6 @@ class Columns:
                 flags[row] = False
         return Times(pa.array(values, TIME), flags, times.nonexistent)
 
-    def ids(self, column: pa.StringArray, name: str) -> Ids:
+    def ids(self, column: pa.StringArray) -> Ids:
         """Job ids without steps."""
-        del name  # a bad id rejects the row, which names it
-        plain = pc.ascii_is_decimal(column)
-        base = cast_whole(pc.if_else(plain, column, pa.scalar("", pa.string())))
-        left = ~plain.to_numpy(zero_copy_only=False)
-        n = len(column)
-        if base is None:
-            base, left = pa.nulls(n, pa.int64()), np.ones(n, bool)
-        elif n and (pc.min(base).as_py() or 0) < 1:
-            zero = pc.fill_null(pc.equal(base, 0), False)
-            left |= zero.to_numpy(zero_copy_only=False)
-        out = Ids(base, pa.nulls(n, pa.int64()), pa.array(np.ones(n, np.int64)), pa.array(np.ones(n, bool)), pa.nulls(n, pa.int64()),
-                  pa.nulls(n, pa.int64()), np.zeros(n, bool), np.zeros(n, bool))
-        rows = np.flatnonzero(left)
-        if not len(rows):
-            return out
-        part = column.take(pa.array(rows))
-        tasks = pc.extract_regex(part, r"^(?P<b>[1-9][0-9]{0,9})_(?P<t>[0-9]{1,9})$")
-        simple = tasks.is_valid().to_numpy(zero_copy_only=False)
-        if simple.any():
-            mask = np.zeros(n, bool)
-            mask[rows[simple]] = True
-            chosen = tasks.filter(pa.array(simple))
-            out.base = pc.replace_with_mask(out.base, pa.array(mask), pc.struct_field(chosen, "b").cast(pa.int64()))
-            out.task = pc.replace_with_mask(out.task, pa.array(mask), pc.struct_field(chosen, "t").cast(pa.int64()))
-            out.array = mask
-        if simple.all():
-            return out
-        mask = np.zeros(n, bool)
-        mask[rows[~simple]] = True
-        found = self.env.memo("jobid", parse_job_id).all(part.filter(pa.array(~simple)).to_pylist())
-        ids = [JobId(0) if isinstance(f, ParseError) else f for f in found]
-        out.bad[mask] = [isinstance(f, ParseError) for f in found]
-        out.array = out.array.copy()
-        out.array[mask] = [i.array_task is not None or i.array_spec is not None for i in ids]
-
-        def put(into: pa.Array, values: list[Any]) -> pa.Array:
-            return pc.replace_with_mask(into, pa.array(mask), pa.array(values, into.type))
-
-        out.base = put(out.base, [i.base or None for i in ids])
-        out.task = put(out.task, [i.array_task for i in ids])
-        out.tasks = put(out.tasks, [i.tasks for i in ids])
-        out.exact = put(out.exact, [i.tasks_exact for i in ids])
-        out.throttle = put(out.throttle, [i.throttle for i in ids])
-        out.het = put(out.het, [i.het_offset for i in ids])
-        return out
-
-
-_NOTHING = ParsedTime(None)
-_SENTINEL = 4_294_967_294
-_DAY = timedelta(days=1)
-
-
-def nulled(column: pa.StringArray, spellings: frozenset[str]) -> pa.StringArray:
-    """The column with those texts null."""
-    if spellings == frozenset({""}):
-        nothing = pc.equal(pc.binary_length(column), 0)
-    else:
-        nothing = pc.is_in(column, value_set=pa.array(sorted(spellings), pa.string()))
-    if not pc.any(nothing).as_py():
-        return column
-    return pc.if_else(nothing, pa.scalar(None, pa.string()), column)
-
-
-def cast_whole(column: pa.StringArray) -> pa.Int64Array | None:
-    """The column as whole numbers by Arrow's cast (blank is null); None if some text is no plain number."""
-    blank = pc.equal(pc.binary_length(column), 0)
-    try:
-        out = (pc.if_else(blank, pa.scalar(None, pa.string()), column) if pc.any(blank).as_py() else column).cast(pa.int64())
-    except pa.ArrowInvalid:
-        return None
-    if len(out) and out.null_count < len(out):
-        bounds = pc.min_max(out)
-        if bounds["min"].as_py() < 0 or bounds["max"].as_py() >= 10**18:
-            return None
-        if bounds["max"].as_py() >= _SENTINEL:
-            out = pc.if_else(pc.is_in(out, value_set=pa.array([_SENTINEL, _SENTINEL + 1])), pa.scalar(None, pa.int64()), out)
-    return out
-
-
-def clock_seconds(column: pa.StringArray) -> tuple[npt.NDArray[np.float64], Mask]:
-    """Seconds of texts ``HH:MM:SS`` and ``MM:SS.mmm``, by their bytes, and which texts have another shape."""
-    n = len(column)
-    values = np.zeros(n)
-    left = np.ones(n, bool)
-    buffers = column.buffers()
-    if not n or buffers[2] is None:
-        return values, left
-    offsets = np.frombuffer(buffers[1], np.int32)[column.offset : column.offset + n + 1].astype(np.int64)
-    data = np.frombuffer(buffers[2], np.uint8)
-    size = np.diff(offsets)
-    for length, places, weights, colons in ((8, (0, 1, 3, 4, 6, 7), (36000, 3600, 600, 60, 10, 1), ((2, 58), (5, 58))),
-                                            (9, (0, 1, 3, 4, 6, 7, 8), (600, 60, 10, 1, 0.1, 0.01, 0.001), ((2, 58), (5, 46)))):
-        rows = np.flatnonzero(size == length)
-        if not len(rows):
-            continue
-        start = offsets[rows]
-        fine = np.ones(len(rows), bool)
-        for place, byte in colons:
-            fine &= data[start + place] == byte
-        total = np.zeros(len(rows))
-        for i, (place, weight) in enumerate(zip(places, weights, strict=True)):
-            digit = data[start + place].astype(np.float64) - 48
-            fine &= (digit >= 0) & (digit <= (5 if place in (3, 6) and length == 8 or place in (0, 3) and length == 9 else 9))
-            total += digit * weight
-            del i
-        values[rows[fine]] = np.round(total[fine], 3)
-        left[rows[fine]] = False
-    return values, left
-
-
-def _parse_float(text: str) -> float | None:
-    text = text.strip()
-    if not text or text in NUMBERS:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        raise ParseError("not a number", text) from None
-    return None if value != value else value
+        return parse_ids(column, self.env.memo("jobid", parse_job_id))

@@ -8,41 +8,58 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from queuecast.errors import ParseError
 
-_SACCT = """account admincomment alloccpus allocgres allocnodes alloctres associd avecpu avecpufreq avediskread avediskwrite avepages
-averss avevmsize blockid cluster comment constraints consumedenergy consumedenergyraw container cputime cputimeraw dbindex
-derivedexitcode elapsed elapsedraw eligible end exitcode extra failednode flags gid group jobid jobidraw jobname layout licenses
-maxdiskread maxdiskreadnode maxdiskreadtask maxdiskwrite maxdiskwritenode maxdiskwritetask maxpages maxpagesnode maxpagestask maxrss
-maxrssnode maxrsstask maxvmsize maxvmsizenode maxvmsizetask mcslabel mincpu mincpunode mincputask ncpus nnodes nodelist ntasks
-originalsluid partition planned plannedcpu plannedcpuraw priority qos qosraw qosreq reason reqcpufreq reqcpufreqgov reqcpufreqmax
-reqcpufreqmin reqcpus reqgres reqmem reqnodes reqreservation reqtres reservation reservationid reserved restarts resvcpu resvcpuraw
-segmentsize sluid start state stderr stdin stdout submit submitline suspended systemcomment systemcpu timelimit timelimitraw totalcpu
-tresusageinave tresusageinmax tresusageinmaxnode tresusageinmaxtask tresusageinmin tresusageinminnode tresusageinmintask tresusageintot
-tresusageoutave tresusageoutmax tresusageoutmaxnode tresusageoutmaxtask tresusageoutmin tresusageoutminnode tresusageoutmintask
-tresusageouttot uid user usercpu wckey wckeyid workdir""".split()
-_SQUEUE = """accruetime activesiblings admincomment allocnodes allocsid arrayjobid arraytaskid associd batchflag boardspernode burstbuffer
-burstbufferstate clusterfeatures command contiguous corespersocket corespec cpus cpuspertask cpuspertres deadline delayboot dependency
-derivedec eligibletime endtime excnodes exechost features hetjobid hetjobidset hetjoboffset lastschedeval maxcpus maxnodes mempertres
-mincpus minmemory mintmpdisk name network nice nodelistreason nodes ntasksperboard ntaskspercore ntaskspernode ntaskspersocket origin
-originraw oversubscribe pendingtime preempttime prefer profile reboot reqnodes reqswitch requeue resizetime restartcount resvport
-schednodes sct siblingsactive socketsperboard socketspernode st starttime stepid submittime tasks threadspercore time timeleft timemin
-tresalloc tresbind tresfreq tresperjob trespernode trespersocket tresperstep trespertask viablesiblings wait4switch""".split()
-_SINFO = """activefeatures alloccmem allocmem avail availfeatures cores cpuload cpusaiot defaulttime freemem gres gresused groups hostnames
-jobsize maxcpuspernode memory nodeaddr nodesai nodesaiot port preemptmode priojobfactor priotier root sockets statecomplete statelong
-threads timestamp tmpdisk version weight""".split()
-_OTHER = """age assoc fairshare jobsize site tres qosname rawshares normshares rawusage normusage effectvusage levelfs grptresmins grptresraw
-tresrunmins id nodename timestart timeend unusedwall gracetime preempt preemptexempttime usagethres usagefactor grptres grptresrunmins
-grpjobs grpsubmit grpwall maxtres maxtrespernode maxtresmins maxwall maxtrespu maxjobspu maxsubmitpu maxtrespa maxjobspa maxsubmitpa
-mintres share maxjobs maxsubmit defqos defaultqos parentname lft rgt lineage descr org admin defacct controlhost controlport rpc problem
-action actor where info type grpnodes grpcpus grpmem grpcpumins maxnodes maxcpumins maxtresrunminspa maxtresrunminspu""".split()
+
+def words(text: str) -> list[str]:
+    """The words of a text: long lists of names stay readable."""
+    return text.split()
+
+
+_SACCT = words("""
+account admincomment alloccpus allocgres allocnodes alloctres associd avecpu avecpufreq avediskread avediskwrite
+avepages averss avevmsize blockid cluster comment constraints consumedenergy consumedenergyraw container cputime
+cputimeraw dbindex derivedexitcode elapsed elapsedraw eligible end exitcode extra failednode flags gid group jobid
+jobidraw jobname layout licenses maxdiskread maxdiskreadnode maxdiskreadtask maxdiskwrite maxdiskwritenode
+maxdiskwritetask maxpages maxpagesnode maxpagestask maxrss maxrssnode maxrsstask maxvmsize maxvmsizenode maxvmsizetask
+mcslabel mincpu mincpunode mincputask ncpus nnodes nodelist ntasks originalsluid partition planned plannedcpu
+plannedcpuraw priority qos qosraw qosreq reason reqcpufreq reqcpufreqgov reqcpufreqmax reqcpufreqmin reqcpus reqgres
+reqmem reqnodes reqreservation reqtres reservation reservationid reserved restarts resvcpu resvcpuraw segmentsize
+sluid start state stderr stdin stdout submit submitline suspended systemcomment systemcpu timelimit timelimitraw
+totalcpu tresusageinave tresusageinmax tresusageinmaxnode tresusageinmaxtask tresusageinmin tresusageinminnode
+tresusageinmintask tresusageintot tresusageoutave tresusageoutmax tresusageoutmaxnode tresusageoutmaxtask
+tresusageoutmin tresusageoutminnode tresusageoutmintask tresusageouttot uid user usercpu wckey wckeyid workdir""")
+_SQUEUE = words("""
+accruetime activesiblings admincomment allocnodes allocsid arrayjobid arraytaskid associd batchflag boardspernode
+burstbuffer burstbufferstate clusterfeatures command contiguous corespersocket corespec cpus cpuspertask cpuspertres
+deadline delayboot dependency derivedec eligibletime endtime excnodes exechost features hetjobid hetjobidset
+hetjoboffset lastschedeval maxcpus maxnodes mempertres mincpus minmemory mintmpdisk name network nice nodelistreason
+nodes ntasksperboard ntaskspercore ntaskspernode ntaskspersocket origin originraw oversubscribe pendingtime
+preempttime prefer profile reboot reqnodes reqswitch requeue resizetime restartcount resvport schednodes sct
+siblingsactive socketsperboard socketspernode st starttime stepid submittime tasks threadspercore time timeleft
+timemin tresalloc tresbind tresfreq tresperjob trespernode trespersocket tresperstep trespertask viablesiblings
+wait4switch""")
+_SINFO = words("""
+activefeatures alloccmem allocmem avail availfeatures cores cpuload cpusaiot defaulttime freemem gres gresused groups
+hostnames jobsize maxcpuspernode memory nodeaddr nodesai nodesaiot port preemptmode priojobfactor priotier root
+sockets statecomplete statelong threads timestamp tmpdisk version weight""")
+_OTHER = words("""
+age assoc fairshare jobsize site tres qosname rawshares normshares rawusage normusage effectvusage levelfs grptresmins
+grptresraw tresrunmins id nodename timestart timeend unusedwall gracetime preempt preemptexempttime usagethres
+usagefactor grptres grptresrunmins grpjobs grpsubmit grpwall maxtres maxtrespernode maxtresmins maxwall maxtrespu
+maxjobspu maxsubmitpu maxtrespa maxjobspa maxsubmitpa mintres share maxjobs maxsubmit defqos defaultqos parentname lft
+rgt lineage descr org admin defacct controlhost controlport rpc problem action actor where info type grpnodes grpcpus
+grpmem grpcpumins maxnodes maxcpumins maxtresrunminspa maxtresrunminspu""")
 KNOWN = frozenset((*_SACCT, *_SQUEUE, *_SINFO, *_OTHER))
 
-_SACCT_ONLY = frozenset("""jobname jobidraw submit eligible start end elapsed elapsedraw alloccpus reqcpus exitcode alloctres reqtres reqmem
-timelimitraw maxrss totalcpu ncpus nnodes cputime submitline""".split())
-_SQUEUE_ONLY = frozenset("""st time starttime submittime nodelistreason name timeleft schednodes endtime arrayjobid trespernode tresalloc
-exechost minmemory""".split())
+_SACCT_ONLY = frozenset(words("""
+jobname jobidraw submit eligible start end elapsed elapsedraw alloccpus reqcpus exitcode alloctres reqtres reqmem
+timelimitraw maxrss totalcpu ncpus nnodes cputime submitline"""))
+_SQUEUE_ONLY = frozenset(words("""
+st time starttime submittime nodelistreason name timeleft schednodes endtime arrayjobid trespernode tresalloc exechost
+minmemory"""))
 _LEFT = frozenset(("schednodes", "nodelist", "nodelistreason", "hostnames"))
 """Columns that Slurm's own fixed-width formats align to the left where the width exceeds the header."""
 
@@ -156,6 +173,7 @@ def _fixed(text: str, line: bytes, following: list[bytes], command: str) -> Dial
     words = text.split()
     if len(words) < 2 or not is_header(words):
         raise ParseError("no header line", text)
+    following = [x for x in following if x.rstrip() != line.rstrip()]  # samples without rows repeat the header
     nxt = following[0] if following else b""
     if len(words) >= 3 and is_header(nxt.decode("utf-8", "replace").split(), 3):
         return Dialect("other", "a list of field names", tuple(words), (), b"", line)
@@ -176,7 +194,7 @@ def _spans(header: bytes, rows: list[bytes]) -> tuple[tuple[int, int | None], ..
     begin where it begins; between a left- and a right-aligned one the edge is where no row has text."""
     found = [(m.start(), m.end(), key_of(m[0].decode("utf-8", "replace"))) for m in re.finditer(rb"\S+", header)]
     edges: list[int] = []
-    for (_, end, name), (start, _, following) in zip(found, found[1:], strict=False):
+    for (_, end, name), (start, _, following) in pairwise(found):
         if following in _LEFT:
             edges.append(start - 1)
         elif name in _LEFT:

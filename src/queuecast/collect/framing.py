@@ -7,11 +7,11 @@ line. Nothing is dropped: a line is a row, part of one, a reject, or a marker, h
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import BinaryIO
 
 import numpy as np
@@ -26,17 +26,17 @@ from queuecast.collect.layouts import as_columns, cut_fixed, invalid_mask, line_
 from queuecast.collect.lines import Ints, Lines, Mask, too_long
 from queuecast.collect.mending import Odd, mend
 from queuecast.collect.rejects import Rejects
+from queuecast.collect.streams import MARKER, MESSAGE, fill, refuse_binary, why_no_header
 from queuecast.errors import ParseError
 
 BLOCK = 16 << 20
 """Bytes read at a time; memory is a small multiple of it."""
 
+CHUNK = 2 << 20
+"""Bytes that one thread of Arrow's reader takes at a time."""
+
 MAX_LINE = 64 << 20
 """A longer line is rejected: no record of Slurm's comes near it."""
-
-MARKER = re.compile(rb"### (\d{9,11}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d) ?(.*)")
-MESSAGE = re.compile(rb"\s*(?:(?:sacct|squeue|sinfo|sprio|sshare|sacctmgr|scontrol|sdiag|sreport|sstat|srun|sbatch|slurm\w*)"
-                     rb"(?:: (?:error|fatal|warning|info|debug\d?):| error:))|\s*slurm_\w+ error:|\s*You are attempting to connect")
 
 
 @dataclass
@@ -100,7 +100,7 @@ class Framer:
         carry = b""
         first = True
         while True:
-            data = self.stream.read(self.block)
+            data = fill(self.stream, self.block)
             buffer = carry + data
             if first and buffer:
                 first = False
@@ -109,7 +109,8 @@ class Framer:
             if data:
                 cut = buffer.rfind(b"\n") + 1
                 if not cut:
-                    carry = too_long(buffer, self.stream, self.rejects, self._line, self.block) if len(buffer) > MAX_LINE else buffer
+                    carry = too_long(buffer, self.stream, self.rejects, self._line,
+                                     self.block) if len(buffer) > MAX_LINE else buffer
                     continue
                 block, rest = buffer[:cut], buffer[cut:]
             else:
@@ -135,7 +136,7 @@ class Framer:
         section = np.full(lines.n, len(self.sections) - 1, np.int32)
         edges = [0, *self._marks(lines), lines.n]
         groups: list[tuple[Dialect, int, int]] = []
-        for low, high in zip(edges, edges[1:], strict=False):
+        for low, high in pairwise(edges):
             if low < high and (low or edges[1] == 0) and self._mark(lines, low):
                 control[low] = True
                 section[low:] = len(self.sections) - 1
@@ -152,7 +153,8 @@ class Framer:
                     self.dialect, self._checked = dialect, False
                     groups.append((dialect, at, high))
                     continue
-            assert self.dialect is not None  # a header was seen, or _header raised
+            if self.dialect is None:
+                continue  # no header yet: _header keeps looking
             if groups and groups[-1][0] is self.dialect:
                 groups[-1] = (self.dialect, groups[-1][1], high)
             else:
@@ -170,12 +172,12 @@ class Framer:
     def _marks(self, lines: Lines) -> list[int]:
         found = lines.starting(b"CLUSTER: ")
         if self.sampled:
-            found = np.concatenate([found, [i for i in lines.starting(b"### ") if MARKER.match(lines.bytes(int(i)))]])
+            found = np.concatenate([found, [i for i in lines.starting(b"### ") if MARKER.match(lines.raw(int(i)))]])
         return [int(i) for i in np.sort(found)]
 
     def _mark(self, lines: Lines, i: int) -> bool:
         """Begin a section if line ``i`` says so."""
-        line = lines.bytes(i)
+        line = lines.raw(i)
         if self.sampled and (match := MARKER.match(line)):
             at = datetime.fromtimestamp(int(match[1]), UTC)
             self.sections.append(Section(at, None, match[3].decode("utf-8", "replace")))
@@ -191,7 +193,7 @@ class Framer:
     def _header(self, lines: Lines, low: int, high: int, control: Mask) -> tuple[Dialect | None, int]:
         """The layout of lines ``low`` to ``high`` and where their header stands; None if nothing is there (yet)."""
         for i in range(low, high):
-            line = lines.bytes(i)
+            line = lines.raw(i)
             if control[i]:
                 continue
             if not line.strip() or MESSAGE.match(line):
@@ -204,11 +206,11 @@ class Framer:
             self._expect_header = False
             if self.dialect is None or line != self.dialect.raw:
                 try:
-                    following = [lines.bytes(j) for j in range(i + 1, min(high, i + 200))]
+                    following = [lines.raw(j) for j in range(i + 1, min(high, i + 200))]
                     dialect = dialects.sniff(line, following, self.sections[-1].command)
                 except ParseError as error:
                     if self.dialect is None and len(self.sections) == 1:
-                        raise ParseError(*_why_no_header(line, error)) from None
+                        raise ParseError(*why_no_header(line, error)) from None
                     self.seen.kept["a sample without a header line (taken with -h or -n?)"] += 1
                     self.seen.unread += int((~control[i:high]).sum())
                     control[i:high] = True
@@ -255,8 +257,8 @@ class Framer:
         self.seen.blank += int(blank.sum())
         odd = active & ~blank if not dialect.delimiter else active & ~blank & (counts != len(dialect.keys) - 1)
         for i in np.flatnonzero(odd):
-            if MESSAGE.match(lines.bytes(int(i))):
-                self._message(lines.bytes(int(i)))
+            if MESSAGE.match(lines.raw(int(i))):
+                self._message(lines.raw(int(i)))
                 odd[i] = active[i] = False
         if not dialect.delimiter:
             records, rejected = cut_fixed(lines, low, high, ~active | blank, dialect, self.rejects, self._line)
@@ -296,7 +298,7 @@ class Framer:
         if not dialect.keys[-1] and (here == k - 1).mean() > 0.5:
             return dialects.with_trailing(dialect, -1)
         if not (here == k).any() and here.mean() < 0.2 * k:
-            other = dialects.likely_delimiter([lines.bytes(int(i)) for i in np.flatnonzero(active)[:20]], k)
+            other = dialects.likely_delimiter([lines.raw(int(i)) for i in np.flatnonzero(active)[:20]], k)
             if other:
                 raise ParseError("rows are not separated like the header", f"{dialect.delimiter!r} there, {other!r} here")
         return dialect
@@ -309,12 +311,15 @@ class Framer:
             return empty
         names = [str(j) for j in range(len(dialect.keys))]
         data = lines.join(fast)
+        longest = int((lines.ends - lines.starts).max())
         table = pacsv.read_csv(
             pa.BufferReader(data),
-            read_options=pacsv.ReadOptions(column_names=names, block_size=min(len(data) + 1, 2**31 - 1)),
-            parse_options=pacsv.ParseOptions(delimiter=single.decode("latin-1"), quote_char=False, double_quote=False, escape_char=False,
+            read_options=pacsv.ReadOptions(column_names=names, block_size=max(CHUNK, longest + 2)),
+            parse_options=pacsv.ParseOptions(delimiter=single.decode("latin-1"), quote_char=False, double_quote=False,
+                                             escape_char=False,
                                              newlines_in_values=False),
-            convert_options=pacsv.ConvertOptions(include_columns=[str(j) for j in wanted], strings_can_be_null=False, check_utf8=False,
+            convert_options=pacsv.ConvertOptions(include_columns=[str(j) for j in wanted], strings_can_be_null=False,
+                                                 check_utf8=False,
                                                  column_types=dict.fromkeys(names, pa.string())),
         )
         if table.num_rows != int(fast.sum()):
@@ -358,8 +363,10 @@ class Framer:
     def _quoted(self, head: bytes) -> Iterator[Frame]:
         """A CSV file that another program wrote: quotes, blanks after commas, newlines inside quotes."""
         dialect = self.dialect
-        assert dialect is not None
-        for records, rejected in quoted_records(head, self.stream, dialect.delimiter.decode(), len(dialect.keys), self.rejects, self._line):
+        if dialect is None:
+            return
+        for records, rejected in quoted_records(head, self.stream, dialect.delimiter.decode(), len(dialect.keys), self.rejects,
+                                                self._line):
             lines = sum(r[3] for r in records)
             self.seen.in_rows += lines
             self.seen.rejected += rejected
@@ -368,23 +375,6 @@ class Framer:
                 section = np.full(len(records), len(self.sections) - 1, np.int32)
                 yield Frame(dialect, as_columns([r[1] for r in records], self.wanted(dialect)), line_numbers(records), section,
                             invalid_mask(records), self.sections)
-
-
-def refuse_binary(head: bytes) -> None:
-    """Raises `ParseError` for a picture, an archive or anything else that is not text."""
-    start = head[:4096]
-    odd = sum(b < 32 and b not in (9, 10, 12, 13, 27, 30, 31) for b in start)
-    if start.startswith((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"PK\x03\x04", b"PAR1", b"SQLite")) or odd > max(8, len(start) // 10):
-        raise ParseError("not text")
-
-
-def _why_no_header(line: bytes, error: ParseError) -> tuple[str, str]:
-    text = line.decode("utf-8", "replace").strip()
-    if re.match(r"\d+([_+]\S*)?[^\w\s]", text):
-        return "no header line (was it taken with -n or -h?)", text
-    if re.match(r"(?i)usage\b", text):
-        return "usage text of a command", text
-    return error.cause, text
 
 
 def _hold(lines: Lines, good: Mask, control: Mask, low: int, high: int) -> int:
@@ -396,7 +386,8 @@ def _hold(lines: Lines, good: Mask, control: Mask, low: int, high: int) -> int:
     return high if lines.size_from(stop) > MAX_LINE else stop
 
 
-def _merge(at: Ints, columns: dict[int, pa.StringArray], slow: list[tuple[int, list[str]]], wanted: list[int]) -> tuple[Ints, dict[int, pa.StringArray]]:
+def _merge(at: Ints, columns: dict[int, pa.StringArray], slow: list[tuple[int, list[str]]], wanted: list[int]) -> tuple[Ints,
+    dict[int, pa.StringArray]]:
     where = np.concatenate([at, np.array([line for line, _ in slow], np.int64)])
     order = np.argsort(where, kind="stable")
     take = pa.array(order)
@@ -405,4 +396,5 @@ def _merge(at: Ints, columns: dict[int, pa.StringArray], slow: list[tuple[int, l
 
 
 def _one(column: pa.ChunkedArray) -> pa.StringArray:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.string())
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([],
+        pa.string())

@@ -36,13 +36,15 @@ def cut_fixed(lines: Lines, low: int, high: int, skip: Mask, dialect: Dialect, r
         if skip[i]:
             i += 1
             continue
-        raw, n = lines.bytes(i), 1
+        raw, n = lines.raw(i), 1
         while len(raw) < need and i + n < high and not skip[i + n] and n < 50:
-            if anchor is None or _anchored(lines.bytes(i + n), dialect, anchor):
+            if anchor is None or _anchored(lines.raw(i + n), dialect, anchor):
                 break
-            raw += b"\n" + lines.bytes(i + n)
+            raw += b"\n" + lines.raw(i + n)
             n += 1
-        fields = [raw[a:b].partition(b"\x00")[0].decode("utf-8", "replace").strip(" ") for a, b in spans]
+        fields = [raw[a:b].partition(b"\x00")[0].decode("utf-8", "replace") for a, b in spans]
+        # blanks before an account are its depth in the tree of sshare
+        fields = [f.rstrip(" ") if k == "account" else f.strip(" ") for f, k in zip(fields, dialect.keys, strict=True)]
         if anchor is not None and not _anchored(raw, dialect, anchor):
             rejects.record(line0 + i, "columns do not stand under the header", raw[:MAX_RAW])
             rejected += n

@@ -37,13 +37,14 @@ class Lines:
         """Where the content of each line ends."""
         inside = self.ends > self.starts
         last = self.data[np.maximum(self.ends - 1, 0)] if len(self.data) else np.zeros(self.n, np.uint8)
-        return self.ends - (inside & (last == 13))
+        out: Ints = self.ends - (inside & (last == 13))
+        return out
 
-    def bytes(self, i: int) -> bytes:
+    def raw(self, i: int) -> bytes:
         return self.block[self.starts[i] : self._stops[i]]
 
     def text(self, i: int) -> str:
-        return self.bytes(i).decode("utf-8", "replace")
+        return self.raw(i).decode("utf-8", "replace")
 
     def tail(self, i: int) -> bytes:
         return self.block[self.starts[i] :] if i < self.n else b""
@@ -61,7 +62,7 @@ class Lines:
     def counts(self, delimiter: bytes) -> Ints:
         """Delimiters (of one byte) per line."""
         at = np.flatnonzero(self.data == delimiter[0])
-        return np.searchsorted(at, self.ends) - np.searchsorted(at, self.starts)
+        return np.diff(np.searchsorted(at, self.ends), prepend=0)
 
     def ending(self, delimiter: bytes) -> Mask:
         """Lines whose last byte is the delimiter."""
@@ -73,20 +74,22 @@ class Lines:
         out: Mask = self._stops <= self.starts
         first = self.data[np.minimum(self.starts, max(len(self.data) - 1, 0))] if len(self.data) else np.zeros(self.n, np.uint8)
         for i in np.flatnonzero(~out & ((first == 32) | (first == 9)) & (self.ends - self.starts < 400)):
-            out[i] = not self.bytes(int(i)).strip()
+            out[i] = not self.raw(int(i)).strip()
         return out
 
     @cached_property
     def invalid(self) -> Mask:
         """Lines with bytes that are not UTF-8."""
         out = np.zeros(self.n, bool)
+        if self.block.isascii():
+            return out
         try:
             self.block.decode("utf-8")
         except UnicodeDecodeError:
             high = np.unique(np.searchsorted(self.ends, np.flatnonzero(self.data > 127)))
             for i in high:
                 try:
-                    self.bytes(int(i)).decode("utf-8")
+                    self.raw(int(i)).decode("utf-8")
                 except UnicodeDecodeError:
                     out[i] = True
         return out
@@ -94,6 +97,8 @@ class Lines:
     def special(self) -> Mask:
         """Lines that Arrow's reader must not see: NUL, a carriage return inside, bytes that are not UTF-8."""
         out = self.invalid.copy()
+        if b"\x00" not in self.block and b"\r" not in self.block:
+            return out
         strange = np.flatnonzero((self.data == 0) | (self.data == 13))
         if len(strange):
             line = np.searchsorted(self.ends, strange)
@@ -121,15 +126,15 @@ class Lines:
         return out
 
     def pieces(self, low: int, high: int, counts: Ints) -> Iterator[tuple[int, int, str, int]]:
-        """(first line, lines, text, delimiters) of the lines ``low`` to ``high``; lines without a delimiter are taken together."""
+        """(first line, lines, text, delimiters) of ``low`` to ``high``; lines without a delimiter are taken together."""
         i = low
         while i < high:
             stop = i + 1
             if counts[i] == 0:
-                empty = not self.bytes(i).strip()
-                while stop < high and counts[stop] == 0 and (not empty or not self.bytes(stop).strip()):
+                empty = not self.raw(i).strip()
+                while stop < high and counts[stop] == 0 and (not empty or not self.raw(stop).strip()):
                     stop += 1
-                while not empty and stop > i + 1 and not self.bytes(stop - 1).strip():
+                while not empty and stop > i + 1 and not self.raw(stop - 1).strip():
                     stop -= 1
             yield i, stop - i, "\n".join(self.text(j) for j in range(i, stop)), int(counts[i])
             i = stop

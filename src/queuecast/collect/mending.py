@@ -10,11 +10,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-USER_TEXT = frozenset("""jobname name comment admincomment systemcomment submitline workdir command extra stdout stderr stdin container
-wckey batchscript info reason nodelistreason statecomplete""".split())
+from queuecast.collect.dialect import words
+
+USER_TEXT = frozenset(words("""
+jobname name comment admincomment systemcomment submitline workdir command extra stdout stderr stdin container wckey
+batchscript info reason nodelistreason statecomplete"""))
 """Columns in which any text may stand."""
 
-_OR_TEXT = frozenset(("constraints", "features", "availfeatures", "activefeatures", "prefer", "clusterfeatures", "licenses", "dependency"))
+_OR_TEXT = frozenset(("constraints", "features", "availfeatures", "activefeatures", "prefer", "clusterfeatures", "licenses",
+                      "dependency"))
 """Columns in which Slurm's own syntax has a ``|``."""
 
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|\d+|[Uu]nknown|None|N/A|NONE|"
@@ -34,13 +38,17 @@ _CHECKS: dict[str, str] = {
     "maxrss": _SIZE,
     "reqmem": _SIZE,
     "minmemory": _SIZE,
-    **dict.fromkeys(("submit", "eligible", "start", "end", "starttime", "endtime", "submittime", "eligibletime", "timestart", "timeend"), _TIME),
-    **dict.fromkeys(("elapsed", "suspended", "cputime", "totalcpu", "usercpu", "systemcpu", "timelimit", "time", "timeleft", "planned",
+    **dict.fromkeys(("submit", "eligible", "start", "end", "starttime", "endtime", "submittime", "eligibletime", "timestart",
+                     "timeend"), _TIME),
+    **dict.fromkeys(("elapsed", "suspended", "cputime", "totalcpu", "usercpu", "systemcpu", "timelimit", "time", "timeleft",
+                     "planned",
                      "reserved"), _SPAN),
-    **dict.fromkeys(("alloccpus", "allocnodes", "ncpus", "nnodes", "ntasks", "reqcpus", "reqnodes", "elapsedraw", "cputimeraw", "uid", "gid",
+    **dict.fromkeys(("alloccpus", "ncpus", "nnodes", "ntasks", "reqcpus", "reqnodes", "elapsedraw", "cputimeraw", "uid", "gid",
                      "dbindex", "associd", "qosraw", "consumedenergyraw", "restarts", "priority", "maxrsstask", "maxvmsizetask",
-                     "maxpagestask", "maxdiskreadtask", "maxdiskwritetask", "mincputask", "wckeyid", "plannedcpuraw", "resvcpuraw"), r"[\d.]*"),
-    **dict.fromkeys(("reqtres", "alloctres", "tresusageintot", "tresusageinmax", "tresusageinave", "tresusageinmin", "tresusageouttot",
+                     "maxpagestask", "maxdiskreadtask", "maxdiskwritetask", "mincputask", "wckeyid", "plannedcpuraw",
+                     "resvcpuraw"), r"[\d.]*"),
+    **dict.fromkeys(("reqtres", "alloctres", "tresusageintot", "tresusageinmax", "tresusageinave", "tresusageinmin",
+                     "tresusageouttot",
                      "tresusageoutmax", "tresusageoutave", "tresusageoutmin"), r"([^=,\s]+=[^=,\s]+(,|$))*"),
     "timelimitraw": r"\d*|UNLIMITED|Partition_Limit|INVALID",
     "nodelist": r"(None assigned|\S*)",
@@ -80,7 +88,7 @@ class Mended:
 
 def check(key: str, value: str) -> bool:
     """Could ``value`` stand in the column? Names that Slurm itself gives have no blank inside."""
-    if key in USER_TEXT or key in _OR_TEXT and "\n" not in value:
+    if key in USER_TEXT or (key in _OR_TEXT and "\n" not in value):
         return True
     pattern = _COMPILED.get(key)
     if pattern is not None:
@@ -162,7 +170,7 @@ def mend(run: list[Odd], keys: tuple[str, ...], delimiter: str) -> list[Mended]:
         for begin in range(end - 1, max(-1, end - 1 - MAX_LINES), -1):
             count += run[begin].count
             blanks += run[begin].blank
-            if count < wanted or not starts[begin]:
+            if count < wanted or not (starts[begin] or begin == end - 1):
                 continue
             if count > wanted + MAX_SURPLUS and begin < end - 1:
                 break

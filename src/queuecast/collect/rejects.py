@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from datetime import datetime
 
@@ -35,6 +36,7 @@ class Rejects:
         self.records = 0
         self.values = 0
         self.causes: Counter[str] = Counter()
+        self._lock = threading.Lock()  # lines are cut and values converted in two threads
         self._seen: set[tuple[int, str]] = set()
         self._rows: list[tuple[str | None, int, str, str, datetime | None]] = []
 
@@ -43,25 +45,27 @@ class Rejects:
         self.records += 1
         self._add(line, cause, raw, cluster, at)
 
-    def value(self, line: int, column: str, cause: str, raw: str, *, cluster: str | None = None, at: datetime | None = None) -> None:
+    def value(self, line: int, column: str, cause: str, raw: str, *, cluster: str | None = None,
+              at: datetime | None = None) -> None:
         """A value that is null in a row that was kept."""
         self.values += 1
         self._add(line, f"{column}: {cause}", f"{column}={raw}", cluster, at)
 
     def _add(self, line: int, cause: str, raw: bytes | str, cluster: str | None, at: datetime | None) -> None:
-        self.causes[cause] += 1
-        if (line, cause) in self._seen:
-            return  # the key of the table: one capture, one line, one cause
-        self._seen.add((line, cause))
-        self._rows.append((cluster, line, cause, printable(raw), at))
+        with self._lock:
+            self.causes[cause] += 1
+            if (line, cause) not in self._seen:  # the key of the table: one capture, one line, one cause
+                self._seen.add((line, cause))
+                self._rows.append((cluster, line, cause, printable(raw), at))
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def take(self, cluster: str, source_file: str, taken_at: datetime) -> pa.Table:
         """The rejects since the last call, as rows of the table ``rejects``."""
-        rows, self._rows = self._rows, []
-        self._seen.clear()
+        with self._lock:
+            rows, self._rows = self._rows, []
+            self._seen.clear()
         schema = arrow_schema("rejects")
         return pa.table(
             {

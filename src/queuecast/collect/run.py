@@ -13,7 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
@@ -170,11 +170,10 @@ class Runner:
         return self.offset
 
     def output(self, command: tuple[str, ...], timeout: float, located: bool = True) -> str | None:
-        """Output of a small command such as ``date``, or None if it failed."""
+        """Output of a small command, or None if it failed. ``located`` is false for those that are not Slurm's (``date``)."""
         import tempfile
 
-        runner = self if located else Runner(ssh=self.ssh, ssh_options=self.ssh_options, connect_timeout=self.connect_timeout,
-                                             extra_env=self.extra_env)
+        runner = self if located else replace(self, directory=None, paths={}, clock=None)
         with tempfile.TemporaryFile() as out:
             done = runner.run(command, out, timeout)
             out.seek(0)
@@ -185,10 +184,12 @@ def _drain(child: subprocess.Popen[bytes], timeout: float) -> bytes:
     """Wait for the end and return what was said on stderr, at most `MAX_STDERR` of it (all of it is read)."""
     import selectors
 
-    assert child.stderr is not None
+    pipe = child.stderr
+    if pipe is None:
+        raise ValueError("the command was started without a pipe for stderr")
     kept = bytearray()
     deadline = time.monotonic() + timeout
-    with selectors.DefaultSelector() as selector, child.stderr as pipe:
+    with selectors.DefaultSelector() as selector, pipe:
         selector.register(pipe, selectors.EVENT_READ)
         while True:
             left = deadline - time.monotonic()

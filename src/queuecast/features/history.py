@@ -174,11 +174,11 @@ def _encode(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
 
 
 def _number(column: pa.ChunkedArray) -> Floats:
-    return column.cast(pa.float64()).to_numpy()
+    return np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
 
 
 def _seconds(column: pa.ChunkedArray) -> Floats:
-    return column.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy() / 1e6
+    return np.asarray(column.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy() / 1e6, np.float64)
 
 
 def _never(times: Floats) -> Floats:

@@ -57,13 +57,13 @@ class Calibration:
 
     def probability(self, model: Floats | float) -> Floats:
         """Honest probability of what the model gives this probability."""
-        return np.interp(model, GRID, self.honest)
+        return np.asarray(np.interp(model, GRID, self.honest), np.float64)
 
     def level(self, probability: Floats | float) -> Floats:
         """The model level to ask for so that ``probability`` holds."""
         # A flat stretch has no unique inverse; its right end is the safe one for upper bounds.
         steps = self.honest + np.arange(len(GRID)) * 1e-12
-        return np.interp(probability, steps, GRID)
+        return np.asarray(np.interp(probability, steps, GRID), np.float64)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,14 @@ class Like:
     started: Flags
     weights: Floats
 
+    eligible: Floats
+
+    def span_days(self, at: float) -> float:
+        """How far back the oldest of them became eligible, in days."""
+        return float(at - self.eligible.min()) / 86400.0
+
     def distribution(self) -> WaitDistribution:
+        """Kaplan-Meier over them."""
         return kaplan_meier(self.waits, self.started, self.weights)
 
 
@@ -95,7 +102,7 @@ def find_like(history: History, key: Key, at: float, waited_s: float = 0.0, *, w
         if not len(rows):
             continue
         waits, started = history.outcomes(rows, at)
-        like = Like(dims, rows, waits, started, np.exp2(-(at - history.eligible[rows]) / HALF_LIFE_S))
+        like = Like(dims, rows, waits, started, np.exp2(-(at - history.eligible[rows]) / HALF_LIFE_S), history.eligible[rows])
         if int(np.count_nonzero(started & (waits >= waited_s))) >= need:
             return like
         if best is None or np.count_nonzero(started) >= np.count_nonzero(best.started):

@@ -7,6 +7,8 @@ removes what was left over. Reading needs no lock.
 
 from __future__ import annotations
 
+import copy
+import os
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
@@ -21,6 +23,7 @@ import pyarrow.parquet as pq
 from queuecast.errors import LakeDamaged, StoreError
 from queuecast.schema import SCHEMA_VERSION, TABLES, arrow_schema
 from queuecast.store import manifest as manifests
+from queuecast.store.files import conform, read_file
 from queuecast.store.lock import writer_lock
 from queuecast.store.manifest import DataFile, Manifest
 from queuecast.store.staging import Staging
@@ -95,7 +98,7 @@ class Lake:
         schema = arrow_schema(table)
         if columns is not None:
             schema = pa.schema([schema.field(c) for c in columns])
-        parts = [conform(pq.read_table(p, columns=[n for n in schema.names if n in pq.read_schema(p).names]), schema)
+        parts = [read_file(p, schema, time=TABLES[table].partition_time, since=since, until=until)
                  for p in self.files(table, cluster=cluster, since=since, until=until)]
         return pa.concat_tables(parts) if parts else schema.empty_table()
 
@@ -137,9 +140,10 @@ class Transaction:
         self.label = label
         self.folder = lake.path / "staging" / uuid.uuid4().hex
         self.folder.mkdir(parents=True)
-        self.state: dict[str, Any] = dict(lake.manifest.state)
+        self.state: dict[str, Any] = copy.deepcopy(lake.manifest.state)
         self.rows: dict[str, int] = {}
         self._staging: dict[str, Staging] = {}
+        self._cleared = False
 
     def append(self, table: str, rows: pa.Table) -> None:
         """Add rows to a table. Columns not given are null; columns the schema does not know are an error."""
@@ -147,18 +151,34 @@ class Transaction:
         if unknown:
             raise StoreError(f"table {table} has no column {sorted(unknown)}")
         if rows.num_rows:
+            self._note_seen(table, rows)
             self.rows[table] = self.rows.get(table, 0) + rows.num_rows
             if table not in self._staging:
                 self._staging[table] = Staging(TABLES[table], self.folder / table)
             self._staging[table].append(conform(rows, arrow_schema(table)))
 
+    def clear(self) -> None:
+        """Drop every row that the lake holds when this transaction commits; what is appended is then all there is."""
+        self._cleared = True
+
+    def _note_seen(self, table: str, rows: pa.Table) -> None:
+        """Keep, by cluster and table, the latest moment that was read: also of readings that brought nothing new."""
+        if table == "rejects" or "observed_at" not in rows.column_names or "cluster" not in rows.column_names:
+            return
+        latest = rows.select(["cluster", "observed_at"]).group_by("cluster").aggregate([("observed_at", "max")])
+        seen: dict[str, dict[str, str]] = self.state.setdefault("seen", {})
+        for cluster, moment in zip(latest["cluster"].to_pylist(), latest["observed_at_max"].to_pylist(), strict=True):
+            if cluster and moment is not None:
+                known = seen.setdefault(cluster, {})
+                known[table] = max(known.get(table, ""), moment.astimezone(UTC).isoformat(timespec="seconds"))
+
     def commit(self) -> None:
         """Merge, then swap the manifest in. Called by ``Lake.transaction``."""
         manifest = self.lake.manifest
-        files = list(manifest.files)
-        retired: list[DataFile] = []
+        files = [] if self._cleared else list(manifest.files)
+        retired: list[DataFile] = list(manifest.files) if self._cleared else []
         for name, staging in self._staging.items():
-            latest = _latest_reading(self.lake, name) if TABLES[name].steady else {}
+            latest = _latest_reading(self.lake, name) if TABLES[name].steady and not self._cleared else {}
             for cluster, month, path, low, high in staging.close(latest):
                 new, gone = self._merge(name, cluster, month, path, low, high, [f for f in files if f.table == name])
                 files = [f for f in files if f not in gone] + [new]
@@ -186,8 +206,6 @@ class Transaction:
         if not query.merge(TABLES[table], staged, old, target, self.folder / "spill"):
             staged.replace(target)
         with target.open("rb") as done:
-            import os
-
             os.fsync(done.fileno())
         manifests.fsync_dir(target.parent)
         lows = [x for x in (low, *(f.low for f in touching)) if x]
@@ -203,15 +221,9 @@ def _latest_reading(lake: Lake, table: str) -> dict[str, pa.Table]:
     out: dict[str, pa.Table] = {}
     for cluster in {f.cluster for f in lake.manifest.of(table)}:
         last = max(lake.manifest.of(table, cluster), key=lambda f: f.high)
-        rows = conform(pq.read_table(lake.path / last.path), arrow_schema(table))
+        rows = read_file(lake.path / last.path, arrow_schema(table))
         out[cluster] = rows.filter(pc.equal(rows["observed_at"], pc.max(rows["observed_at"])))
     return out
-
-
-def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The schema's columns in its order and types; absent ones are null (so a file without ended jobs fits too)."""
-    columns = [rows[f.name].cast(f.type) if f.name in rows.column_names else pa.nulls(rows.num_rows, f.type) for f in schema]
-    return pa.table(columns, schema=schema)
 
 
 def safe_name(text: str) -> str:

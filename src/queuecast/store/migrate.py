@@ -57,7 +57,8 @@ def _run(lake: Lake, step: Step) -> None:
         if not renames and step.convert is None:
             files.append(f)
             continue
-        rows = pq.read_table(lake.path / f.path)
+        with pq.ParquetFile(lake.path / f.path) as file:
+            rows = file.read()
         rows = rows.rename_columns([renames.get(n, n) for n in rows.column_names])
         if step.convert is not None:
             rows = step.convert(f.table, rows)

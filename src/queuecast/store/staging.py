@@ -96,7 +96,8 @@ class Staging:
         readings = rows.select(["cluster", "observed_at"]).group_by(["cluster", "observed_at"]).aggregate([])
         for reading in readings.sort_by([("cluster", "ascending"), ("observed_at", "ascending")]).to_pylist():
             cluster, when = reading["cluster"], reading["observed_at"]
-            here = rows.filter(pc.and_(pc.equal(rows["cluster"], cluster), pc.equal(rows["observed_at"], pa.scalar(when, rows["observed_at"].type))))
+            this_time = pc.equal(rows["observed_at"], pa.scalar(when, rows["observed_at"].type))
+            here = rows.filter(pc.and_(pc.equal(rows["cluster"], cluster), this_time))
             content = _content(here)
             last = before.get(cluster)
             # A reading older than the last stored one fills in the past: it is always kept.

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-SCRIPT = '''#!{python} -SE
+SCRIPT = """#!{python} -SE
 import json, os, pathlib, subprocess, sys, time
 here = pathlib.Path({here!r})
 name = os.path.basename(sys.argv[0])
@@ -39,15 +38,15 @@ for number, rule in enumerate(json.loads((here / "plan").read_text())):
     sys.exit(rule["exit"])
 sys.stderr.write("no rule for " + name + " " + " ".join(args))
 sys.exit(99)
-'''
+"""
 
 D = "\x1f"
-HELPFORMAT = (
-    "Account AdminComment AllocCPUS AllocNodes AllocTRES AveRSS Cluster Comment Constraints ConsumedEnergyRaw DBIndex DerivedExitCode "
-    "Elapsed ElapsedRaw Eligible End ExitCode Flags JobID JobIDRaw JobName MaxRSS NCPUS NNodes NodeList NTasks Partition Priority QOS "
-    "Reason ReqCPUS ReqMem ReqNodes ReqTRES Reservation Reserved Start State Submit SubmitLine Suspended Timelimit TimelimitRaw "
-    "TotalCPU TRESUsageInAve TRESUsageInMax TRESUsageInTot UID User WorkDir"
-)
+HELPFORMAT = """\
+Account AdminComment AllocCPUS AllocNodes AllocTRES AveRSS Cluster Comment Constraints ConsumedEnergyRaw DBIndex
+DerivedExitCode Elapsed ElapsedRaw Eligible End ExitCode Flags JobID JobIDRaw JobName MaxRSS NCPUS NNodes NodeList
+NTasks Partition Priority QOS Reason ReqCPUS ReqMem ReqNodes ReqTRES Reservation Reserved Start State Submit
+SubmitLine Suspended Timelimit TimelimitRaw TotalCPU TRESUsageInAve TRESUsageInMax TRESUsageInTot UID User WorkDir
+"""
 
 
 @dataclass
@@ -57,10 +56,30 @@ class Fake:
     folder: Path
     rules: list[dict[str, Any]]
 
-    def rule(self, command: str, *args: str, stdout: str = "", stderr: str = "", exit: int = 0, sleep: float = 0,
-             times: int | None = None, child: bool = False) -> None:
-        self.rules.insert(0, {"command": command, "args": args, "stdout": stdout, "stderr": stderr, "exit": exit, "sleep": sleep,
-                              "times": times, "child": child})
+    def rule(
+        self,
+        command: str,
+        *args: str,
+        stdout: str = "",
+        stderr: str = "",
+        exit: int = 0,
+        sleep: float = 0,
+        times: int | None = None,
+        child: bool = False,
+    ) -> None:
+        self.rules.insert(
+            0,
+            {
+                "command": command,
+                "args": args,
+                "stdout": stdout,
+                "stderr": stderr,
+                "exit": exit,
+                "sleep": sleep,
+                "times": times,
+                "child": child,
+            },
+        )
         (self.folder / "plan").write_text(json.dumps(self.rules))
         if command != "*":
             self.install(command)
@@ -84,13 +103,15 @@ class Fake:
         """What was asked for, without versions and help: one word or two."""
         out = []
         for name, args, _env in self.calls:
-            if not {"--version", "--helpformat", "+%s"} & set(args):
-                out.append(f"{name} {args[args.index('show') + 1]}" if "show" in args else f"{name} {'--start' if '--start' in args else ''}".strip())
+            if {"--version", "--helpformat", "+%s"} & set(args):
+                continue
+            second = args[args.index("show") + 1] if "show" in args else "--start" if "--start" in args else ""
+            out.append(f"{name} {second}".strip())
         return out
 
 
 @pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     """No Slurm at all yet, not even one that this machine may have: PATH holds the fakes and a few plain tools."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -103,7 +124,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     monkeypatch.setenv("PATH", f"{folder}:{tools}")
     for name in ("SLURM_CONF", "SLURM_CLUSTERS"):
         monkeypatch.delenv(name, raising=False)
-    yield made
+    return made
 
 
 @pytest.fixture
@@ -115,7 +136,7 @@ def slurm(fake: Fake) -> Fake:
     fake.rule("sacct", "-X", stdout="JobID|User\n1|ann\n2|ben\n")
     fake.rule("sacct", "--helpformat", stdout=HELPFORMAT)
     fake.rule("sshare", "-P", stdout="Account|User|Partition\nroot||\n")
-    fake.rule("sshare", "--helpformat", stdout="Account User Partition RawShares NormShares RawUsage EffectvUsage FairShare LevelFS\n")
+    fake.rule("sshare", "--helpformat", stdout="Account User Partition RawShares RawUsage FairShare LevelFS\n")
     fake.rule("squeue", "-a", stdout=f"JOBID{D}STATE{D}\n1{D}PENDING{D}\n")
     fake.rule("squeue", "--start", stdout=f"JOBID{D}START_TIME{D}\n")
     fake.rule("sprio", "-o", stdout=f"JOBID{D}PARTITION\n")

@@ -39,18 +39,38 @@ def content(path: Path) -> bytes:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
-@given(st.binary(max_size=300), st.sampled_from(KINDS), st.text(min_size=1, max_size=20) | st.none(),
-       st.lists(st.text(max_size=8), max_size=4), st.text(max_size=20), st.datetimes(datetime(2000, 1, 1), datetime(2090, 1, 1)))
-def test_round_trip(tmp_path: Path, data: bytes, kind: str, cluster: str | None, command: list[str], stderr: str, at: datetime) -> None:
-    one = Capture(kind, at.replace(tzinfo=timezone(timedelta(hours=-5))), cluster, "America/New_York", tuple(command), None,
-                  lambda: io.BytesIO(data), stderr, 3, True, ("A", "B"))
+@given(
+    st.binary(max_size=300),
+    st.sampled_from(KINDS),
+    st.text(min_size=1, max_size=20) | st.none(),
+    st.lists(st.text(max_size=8), max_size=4),
+    st.text(max_size=20),
+    st.datetimes(datetime(2000, 1, 1), datetime(2090, 1, 1)),
+)
+def test_round_trip(
+    tmp_path: Path, data: bytes, kind: str, cluster: str | None, command: list[str], stderr: str, at: datetime
+) -> None:
+    one = Capture(
+        kind,
+        at.replace(tzinfo=timezone(timedelta(hours=-5))),
+        cluster,
+        "America/New_York",
+        tuple(command),
+        None,
+        lambda: io.BytesIO(data),
+        stderr,
+        3,
+        True,
+        ("A", "B"),
+    )
     path = write_capture(tmp_path, one)
     again = read_capture(path, tmp_path)
     assert content(path) == data
     with again.raw() as stream:
         assert stream.read() == data
     assert replace(again, raw=one.raw, source_file="") == one
-    assert path.resolve().is_relative_to(tmp_path.resolve()) and len(path.relative_to(tmp_path).parts) == 3
+    assert path.resolve().is_relative_to(tmp_path.resolve())
+    assert len(path.relative_to(tmp_path).parts) == 3
     assert cluster_of(path) == cluster
 
 
@@ -63,19 +83,23 @@ def test_place_and_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cluster", ["..", "../../etc", "/etc", ".", "a/b", "%unknown"])
 def test_a_cluster_cannot_name_another_folder(tmp_path: Path, cluster: str) -> None:
     path = write_capture(tmp_path / "archive", capture(cluster=cluster))
-    assert path.relative_to(tmp_path / "archive").parts[0] not in (".", "..", "%unknown") and cluster_of(path) == cluster
+    assert path.relative_to(tmp_path / "archive").parts[0] not in (".", "..", "%unknown")
+    assert cluster_of(path) == cluster
 
 
 def test_same_capture_twice_is_one_file(tmp_path: Path) -> None:
     assert write_capture(tmp_path, capture()) == write_capture(tmp_path, capture())
     other = write_capture(tmp_path, capture(b"JobID\n2\n"))
-    assert other.name == "20260601T120000Z-sacct-2.zst" and content(other) == b"JobID\n2\n"
+    assert other.name == "20260601T120000Z-sacct-2.zst"
+    assert content(other) == b"JobID\n2\n"
     assert len(list(tmp_path.rglob("*.zst"))) == 2
 
 
 def test_order_of_time(tmp_path: Path) -> None:
-    made = [write_capture(tmp_path, capture(kind=kind, at=AT + timedelta(minutes=m), cluster=c, data=f"{m}{kind}{c}".encode()))
-            for m, kind, c in ((60 * 24 * 40, "sacct", "a"), (0, "squeue", "b"), (0, "nodes", "a"), (5, "sacct", None))]
+    made = [
+        write_capture(tmp_path, capture(kind=kind, at=AT + timedelta(minutes=m), cluster=c, data=f"{m}{kind}{c}".encode()))
+        for m, kind, c in ((60 * 24 * 40, "sacct", "a"), (0, "squeue", "b"), (0, "nodes", "a"), (5, "sacct", None))
+    ]
     assert list(archived(tmp_path)) == [made[2], made[1], made[3], made[0]]
     assert list(archived(tmp_path, since=AT + timedelta(minutes=5), kinds=("sacct",))) == [made[3], made[0]]
     assert list(archived(tmp_path, cluster="a")) == [made[2], made[0]]
@@ -117,9 +141,8 @@ def test_damage_is_told(tmp_path: Path, damage: str) -> None:
             out.write(b'{"queuecast_archive": 1, "kind": "nonsense"}\n' if damage == "header" else b"JobID\n1\n")
     else:
         path.write_bytes({"cut": whole[:-9], "empty": b"", "noise": b"x" * 50}[damage])
-    with pytest.raises(LakeDamaged, match=r"20260601T120000Z-sacct\.zst"):
-        with read_capture(path).raw() as stream:
-            stream.read()
+    with pytest.raises(LakeDamaged, match=r"20260601T120000Z-sacct\.zst"), read_capture(path).raw() as stream:
+        stream.read()
 
 
 def test_later_format_is_told(tmp_path: Path) -> None:

@@ -24,9 +24,10 @@ from queuecast.collect.fields import (
     refused_names,
 )
 
-_ALWAYS = """Account AdminComment AllocCPUS AllocNodes AllocTRES AssocID AveCPU AveRSS Cluster Comment ConsumedEnergy ConsumedEnergyRaw
-CPUTime DerivedExitCode Elapsed Eligible End ExitCode GID Group JobID JobIDRaw JobName MaxRSS NCPUS NNodes NodeList NTasks Partition
-Priority QOS ReqCPUS ReqMem ReqTRES Reservation Start State Submit Suspended Timelimit TotalCPU UID User UserCPU"""
+_ALWAYS = """"Account AdminComment AllocCPUS AllocNodes AllocTRES AssocID AveCPU AveRSS Cluster Comment ConsumedEnergy
+ConsumedEnergyRaw CPUTime DerivedExitCode Elapsed Eligible End ExitCode GID Group JobID JobIDRaw JobName MaxRSS
+NCPUS NNodes NodeList NTasks Partition Priority QOS ReqCPUS ReqMem ReqTRES Reservation Start State Submit Suspended
+Timelimit TotalCPU UID User UserCPU"""
 
 
 def offered(*more: str, without: str = "") -> str:
@@ -47,8 +48,24 @@ HELP = {
     (25, 11, 1): offered("Planned Restarts SLUID OriginalSLUID QOSREQ Licenses SegmentSize", _21),
 }
 MISSING = {
-    (17, 11, 2): {"ElapsedRaw", "TimelimitRaw", "ReqNodes", "TRESUsageInTot", "TRESUsageInMax", "TRESUsageInAve", "Flags", "Restarts",
-                  "DBIndex", "SLUID", "QOSREQ", "Licenses", "Constraints", "WorkDir", "SubmitLine", "Reason"},
+    (17, 11, 2): {
+        "ElapsedRaw",
+        "TimelimitRaw",
+        "ReqNodes",
+        "TRESUsageInTot",
+        "TRESUsageInMax",
+        "TRESUsageInAve",
+        "Flags",
+        "Restarts",
+        "DBIndex",
+        "SLUID",
+        "QOSREQ",
+        "Licenses",
+        "Constraints",
+        "WorkDir",
+        "SubmitLine",
+        "Reason",
+    },
     (20, 11, 8): {"Restarts", "SLUID", "QOSREQ", "Licenses", "SubmitLine"},
     (22, 5, 8): {"Restarts", "SLUID", "QOSREQ", "Licenses"},
     (23, 2, 6): {"Restarts", "SLUID", "QOSREQ", "Licenses"},
@@ -66,7 +83,8 @@ def test_sacct_by_release(release: tuple[int, int, int]) -> None:
     assert ("Planned" in chosen.fields) == (version >= Version(23, 2))
     assert ("AllocGRES" in chosen.fields) == (version < Version(20, 11))
     assert len(chosen.fields) == len(set(chosen.fields))
-    assert chosen.fields[0] == "JobIDRaw" and chosen.fields[-1] == "Cluster"
+    assert chosen.fields[0] == "JobIDRaw"
+    assert chosen.fields[-1] == "Cluster"
 
 
 def test_user_text_comes_last_before_a_constant() -> None:
@@ -76,39 +94,49 @@ def test_user_text_comes_last_before_a_constant() -> None:
 
 
 def test_removed_fields_are_not_asked_for_even_if_listed() -> None:
-    assert not {"ReqGRES", "AllocGRES"} & set(choose_sacct(parse_helpformat(offered("ReqGRES AllocGRES")), Version(20, 11)).fields)
+    assert not {"ReqGRES", "AllocGRES"} & set(
+        choose_sacct(parse_helpformat(offered("ReqGRES AllocGRES")), Version(20, 11)).fields
+    )
     assert not {"ReqGRES", "AllocGRES"} & set(choose_sacct(parse_helpformat(offered("ReqGRES AllocGRES")), None).fields)
 
 
 def test_sacct_without_a_list_of_fields_asks_for_the_least() -> None:
     chosen = choose_sacct((), Version(22, 5, 8))
     assert {"JobIDRaw", "State", "Submit", "Eligible", "Start", "End"} <= set(chosen.fields)
-    assert "Planned" not in chosen.fields and "SubmitLine" in chosen.missing
+    assert "Planned" not in chosen.fields
+    assert "SubmitLine" in chosen.missing
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("slurm-wlm 22.05.8\n", Version(22, 5, 8)),
-    ("slurm 23.11.10-1.el9\n", Version(23, 11, 10)),
-    ("slurm 17.11.2", Version(17, 11, 2)),
-    ("slurm 26.05.0-0rc1", Version(26, 5, 0)),
-    ("squeue: our own wrapper 1.2.3", None),
-    ("Usage: squeue [-u user]", None),
-    ("", None),
-])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("slurm-wlm 22.05.8\n", Version(22, 5, 8)),
+        ("slurm 23.11.10-1.el9\n", Version(23, 11, 10)),
+        ("slurm 17.11.2", Version(17, 11, 2)),
+        ("slurm 26.05.0-0rc1", Version(26, 5, 0)),
+        ("squeue: our own wrapper 1.2.3", None),
+        ("Usage: squeue [-u user]", None),
+        ("", None),
+    ],
+)
 def test_versions(text: str, expected: Version | None) -> None:
     assert parse_version(text) == expected
 
 
 def test_versions_compare_by_release() -> None:
-    assert Version(9, 11) < Version(17, 11, 2) < Version(20, 2) < Version(20, 11) and str(Version(20, 2, 3)) == "20.02.3"
+    assert Version(9, 11) < Version(17, 11, 2) < Version(20, 2) < Version(20, 11)
+    assert str(Version(20, 2, 3)) == "20.02.3"
 
 
-@pytest.mark.parametrize(("version", "long"), [
-    (None, False), (Version(17, 11), False), (Version(20, 2, 7), False), (Version(20, 11), True), (Version(25, 11, 1), True)])
+@pytest.mark.parametrize(
+    ("version", "long"),
+    [(None, False), (Version(17, 11), False), (Version(20, 2, 7), False), (Version(20, 11), True), (Version(25, 11, 1), True)],
+)
 def test_squeue_takes_delimiters_with_long_names_only_lately(version: Version | None, long: bool) -> None:
     assert long_squeue(version) is long
     chosen = choose_squeue(version)
-    assert ("tres-alloc" in chosen.fields) is long and ("tres-alloc" in chosen.missing) is not long
+    assert ("tres-alloc" in chosen.fields) is long
+    assert ("tres-alloc" in chosen.missing) is not long
     assert {"JobArrayID", "JobID", "State", "Reason", "StartTime", "Name"} <= set(chosen.fields)
 
 
@@ -133,6 +161,7 @@ def test_choice_keeps_order_and_loses_nothing(names: list[str]) -> None:
     chosen = choose(SACCT, [n.upper() for n in names])
     if names:
         assert list(chosen.fields) == [f for f in SACCT if f in names]
-        assert set(chosen.fields) | set(chosen.missing) == set(SACCT) and not set(chosen.fields) & set(chosen.missing)
+        assert set(chosen.fields) | set(chosen.missing) == set(SACCT)
+        assert not set(chosen.fields) & set(chosen.missing)
     else:
         assert chosen.fields == SACCT

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from queuecast.collect.framing import MARKER, MESSAGE, Section, Seen, refuse_binary
+from queuecast.collect.framing import Section, Seen
 from queuecast.collect.rejects import Rejects
+from queuecast.collect.streams import MARKER, MESSAGE, refuse_binary
 
 _KEY = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z0-9_/:]*)=")
 FIRST = {"nodes": "NodeName", "partitions": "PartitionName", "reservations": "ReservationName"}
@@ -90,7 +91,8 @@ def records(stream: BinaryIO, kind: str, rejects: Rejects, seen: Seen, sampled: 
             lines, start, where = [], number, section
         if not line.startswith(begin) and (not lines or len(lines) >= MAX_LINES):
             seen.rejected += 1
-            rejects.record(number, f"not a record of scontrol show {FIRST[kind].removesuffix('Name').lower()}", line, at=section.at)
+            rejects.record(number, f"not a record of scontrol show {FIRST[kind].removesuffix('Name').lower()}", line,
+                           at=section.at)
             continue
         lines.append(line)
     if lines:

@@ -10,18 +10,32 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queuecast.collect.columns import Columns, Env, Ids, cast_whole
+from queuecast.collect.columns import Columns, Env
+from queuecast.collect.convert import Ids, cast_whole
 from queuecast.collect.framing import Frame
-from queuecast.collect.tables.values import (limit_pair, mask_of, parse_amount, parse_gres_pair, parse_reason_pair, parse_req_mem_pair,
-                                             parse_state_pair, rows, tres_parser, whole_seconds)
+from queuecast.collect.tables.values import (
+    limit_pair,
+    mask_of,
+    parse_amount,
+    parse_gres_pair,
+    parse_reason_pair,
+    parse_req_mem_pair,
+    parse_state_pair,
+    rows,
+    tres_parser,
+    whole_seconds,
+)
 from queuecast.slurmtext.durations import parse_limit
 from queuecast.slurmtext.nulls import NAMES, NODES
 from queuecast.slurmtext.states import ENDED_STATES, PENDING_STATES
 
 WANTED = frozenset((
-    "jobid", "arrayjobid", "arraytaskid", "name", "user", "account", "partition", "qos", "state", "st", "reason", "nodelistreason", "nodelist",
-    "submittime", "eligibletime", "starttime", "endtime", "timelimit", "time", "nodes", "cpus", "minmemory", "trespernode", "gres",
-    "tresalloc", "tresperjob", "trespertask", "tasks", "priority", "dependency", "schednodes", "features", "reservation", "licenses",
+    "jobid", "arrayjobid", "arraytaskid", "name", "user", "account", "partition", "qos", "state", "st", "reason",
+    "nodelistreason", "nodelist",
+    "submittime", "eligibletime", "starttime", "endtime", "timelimit", "time", "nodes", "cpus", "minmemory", "trespernode",
+    "gres",
+    "tresalloc", "tresperjob", "trespertask", "tasks", "priority", "dependency", "schednodes", "features", "reservation",
+    "licenses",
     "cluster", "uid", "restartcount", "workdir", "comment", "admincomment"))
 
 CLAMP_S = 5
@@ -60,9 +74,11 @@ def read_start(frames: Iterator[Frame], env: Env) -> Result:
         seen = base["observed_at"]
         after = pc.subtract(estimate.cast(pa.int64()), seen.cast(pa.int64()))
         yield "estimates", rows("estimates", {
-            **{n: base[n] for n in ("cluster", "observed_at", "job_id_text", "job_id", "array_job_id", "array_task", "array_tasks", "state")},
+            **{n: base[n] for n in ("cluster", "observed_at", "job_id_text", "job_id", "array_job_id", "array_task",
+                                    "array_tasks", "state")},
             "partition": c.text("partition"), "user": c.text("user"), "start_estimate": estimate,
-            "clamped": pc.less_equal(after, CLAMP_S * 1_000_000), "nodes": c.parsed("amount", parse_amount, (pa.int64(),), "nodes")[0],
+            "clamped": pc.less_equal(after, CLAMP_S * 1_000_000), "nodes": c.parsed("amount", parse_amount, (pa.int64(),),
+                "nodes")[0],
             "sched_nodes": c.text("schednodes", null=NODES), "reason": _reason(c)[0],
         }, c.n)
 
@@ -78,7 +94,8 @@ def _common(c: Columns) -> tuple[dict[str, pa.Array], npt.NDArray[np.bool_]]:
     array = pa.array(ids.array)
     return {
         "cluster": c.cluster(), "observed_at": c.observed(), "job_id": raw, "job_id_text": text,
-        "array_job_id": pc.if_else(array, ids.base, pa.scalar(None, pa.int64())), "array_task": ids.task, "array_tasks": ids.tasks,
+        "array_job_id": pc.if_else(array, ids.base, pa.scalar(None, pa.int64())), "array_task": ids.task,
+        "array_tasks": ids.tasks,
         "array_tasks_exact": ids.exact, "array_throttle": ids.throttle, "state": state,
     }, ~(bad | unknown)
 
@@ -88,7 +105,7 @@ def _ids(c: Columns) -> tuple[pa.StringArray, Ids, pa.Int64Array]:
     columns = c.every("jobid")
     plain = [bool(pc.all(pc.ascii_is_decimal(col)).as_py()) for col in columns]
     shown = next((i for i, p in enumerate(plain) if not p), 0)
-    ids = c.ids(columns[shown], "JOBID")
+    ids = c.ids(columns[shown])
     number = next((i for i, p in enumerate(plain) if p and i != shown), None)
     raw = cast_whole(columns[number]) if number is not None else None
     if raw is None:
@@ -116,14 +133,17 @@ def _queue(c: Columns, base: dict[str, pa.Array], tracked: bool) -> tuple[dict[s
     gpus, kind = _gpus(c, tres[2], tres[3], nodes)
     cpus = c.parsed("amount", parse_amount, (pa.int64(),), "cpus")[0]
     queue = {
-        **base, "name": c.text("name", null=NAMES), "user": c.text("user"), "account": c.text("account"), "partition": c.text("partition"),
+        **base, "name": c.text("name", null=NAMES), "user": c.text("user"), "account": c.text("account"),
+        "partition": c.text("partition"),
         "qos": c.text("qos"), "reason": reason, "reason_text": reason_text, "submit": c.times("submittime").values,
         "eligible": c.times("eligibletime").values, "start": start, "start_estimate": pc.if_else(pending, time, none),
         "end_expected": pc.if_else(pc.or_(pending, ended), none, end), "limit_s": limit[0], "limit_kind": limit[1],
         "elapsed_s": whole_seconds(c.seconds("time")), "nodes": nodes, "cpus": pc.coalesce(cpus, tres[0]),
         "mem_req_bytes": c.parsed("req mem", parse_req_mem_pair, (pa.int64(), pa.string()), "minmemory")[0],
-        "gpus": gpus, "gpu_type": kind, "tres": pc.coalesce(c.text("tresalloc"), c.text("tresperjob"), c.text("trespernode", "gres")),
-        "priority": _priority(c), "dependency": c.text("dependency"), "node_list": pc.if_else(pending, pa.scalar(None, pa.string()), node_list),
+        "gpus": gpus, "gpu_type": kind, "tres": pc.coalesce(c.text("tresalloc"), c.text("tresperjob"), c.text("trespernode",
+            "gres")),
+        "priority": _priority(c), "dependency": c.text("dependency"), "node_list": pc.if_else(pending, pa.scalar(None,
+            pa.string()), node_list),
         "sched_nodes": c.text("schednodes", null=NODES), "constraints": c.text("features"), "reservation": c.text("reservation"),
         "licenses": c.text("licenses"),
     }
@@ -188,8 +208,10 @@ def _jobs(c: Columns, queue: dict[str, pa.Array], more: dict[str, pa.Array]) -> 
     take = pa.array(picked[first])
     pending = more["pending"]
     out: dict[str, Any] = {n: queue[n].take(take) for n in (
-        "cluster", "job_id", "job_id_text", "array_job_id", "array_task", "array_tasks", "array_tasks_exact", "array_throttle", "name", "user",
-        "account", "partition", "qos", "state", "reason", "reason_text", "submit", "eligible", "start", "limit_s", "limit_kind", "priority",
+        "cluster", "job_id", "job_id_text", "array_job_id", "array_task", "array_tasks", "array_tasks_exact", "array_throttle",
+        "name", "user",
+        "account", "partition", "qos", "state", "reason", "reason_text", "submit", "eligible", "start", "limit_s", "limit_kind",
+        "priority",
         "node_list", "constraints", "reservation", "licenses", "observed_at")}
     run, null = pc.invert(pending).take(take), pa.scalar(None, pa.int64())
     for name, source in (("nodes", "nodes"), ("cpus", "cpus"), ("gpus", "gpus")):
@@ -233,7 +255,9 @@ def _fold_tasks(out: dict[str, Any], queue: dict[str, pa.Array], picked: Ints, f
             text[g] = f"{out['array_job_id'][int(g)].as_py()}_[{_spans(indices)}]"
             task[g] = None
             tasks[g] = len(indices)
-    out["job_id_text"], out["array_task"], out["array_tasks"] = pa.array(text, pa.string()), pa.array(task, pa.int64()), pa.array(tasks, pa.int64())
+    out["job_id_text"] = pa.array(text, pa.string())
+    out["array_task"] = pa.array(task, pa.int64())
+    out["array_tasks"] = pa.array(tasks, pa.int64())
 
 
 def _spans(numbers: list[int]) -> str:

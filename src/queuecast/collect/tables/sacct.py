@@ -9,24 +9,41 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queuecast.collect.columns import Columns, Env, Mask, Times
+from queuecast.collect.columns import Columns, Env, Times
+from queuecast.collect.convert import Mask
 from queuecast.collect.dialect import Dialect
 from queuecast.collect.framing import Frame
 from queuecast.collect.tables import anomalies
 from queuecast.collect.tables.steps import steps_of, usage_by_job
-from queuecast.collect.tables.values import (latest, limit_pair, mask_of, null_where, parse_exit_pair, parse_flags, parse_reason_pair,
-                                             parse_req_mem_pair, parse_state_pair, rows, tres_parser, whole_seconds)
+from queuecast.collect.tables.values import (
+    latest,
+    limit_pair,
+    mask_of,
+    null_where,
+    parse_exit_pair,
+    parse_flags,
+    parse_reason_pair,
+    parse_req_mem_pair,
+    parse_state_pair,
+    rows,
+    tres_parser,
+    whole_seconds,
+)
 from queuecast.slurmtext.durations import parse_limit, parse_limit_minutes
 from queuecast.slurmtext.nulls import NAMES, NODES, TEXT
 from queuecast.slurmtext.states import ENDED_STATES, PENDING_STATES, RUNNING_STATES
 from queuecast.slurmtext.tres import gpus_of_gres
 
 WANTED = frozenset((
-    "jobid", "jobidraw", "cluster", "jobname", "user", "uid", "account", "partition", "qos", "state", "exitcode", "derivedexitcode", "reason",
-    "submit", "eligible", "start", "end", "elapsed", "elapsedraw", "suspended", "timelimit", "timelimitraw", "priority", "reqnodes",
+    "jobid", "jobidraw", "cluster", "jobname", "user", "uid", "account", "partition", "qos", "state", "exitcode",
+    "derivedexitcode", "reason",
+    "submit", "eligible", "start", "end", "elapsed", "elapsedraw", "suspended", "timelimit", "timelimitraw", "priority",
+    "reqnodes",
     "allocnodes", "nnodes", "reqcpus", "alloccpus", "ncpus", "reqmem", "reqtres", "alloctres", "reqgres", "allocgres", "nodelist",
-    "constraints", "reservation", "licenses", "flags", "totalcpu", "maxrss", "averss", "ntasks", "restarts", "submitline", "workdir",
-    "comment", "admincomment", "dbindex", "sluid", "originalsluid", "tresusageintot", "tresusageinmax", "tresusageinave", "consumedenergyraw"))
+    "constraints", "reservation", "licenses", "flags", "totalcpu", "maxrss", "averss", "ntasks", "restarts", "submitline",
+    "workdir",
+    "comment", "admincomment", "dbindex", "sluid", "originalsluid", "tresusageintot", "tresusageinmax", "tresusageinave",
+    "consumedenergyraw"))
 
 _FULL = ("user", "account", "partition", "start", "end")
 """Without these a row must not replace a fuller one of the same job, so it counts as incomplete."""
@@ -36,7 +53,8 @@ Result = Iterator[tuple[str, pa.Table]]
 
 def missing(dialect: Dialect) -> str | None:
     """Why the rows cannot be jobs; None if they can."""
-    gone = [n for n in ("JobID", "Submit", "State") if n.lower() not in dialect.keys and not (n == "JobID" and "jobidraw" in dialect.keys)]
+    gone = [n for n in ("JobID", "Submit",
+                        "State") if n.lower() not in dialect.keys and not (n == "JobID" and "jobidraw" in dialect.keys)]
     return f"sacct without {', '.join(gone)}: its rows cannot be told apart as jobs" if gone else None
 
 
@@ -62,7 +80,7 @@ def read(frames: Iterator[Frame], env: Env, tracked: bool) -> Result:
 
 
 def _is_step(columns: Columns) -> Mask:
-    column = columns.raw("jobid", "jobidraw")
+    column = columns.need("jobid", "jobidraw")
     out: Mask = pc.greater_equal(pc.find_substring(column, "."), 0).to_numpy(zero_copy_only=False)
     return out
 
@@ -136,22 +154,25 @@ def _jobs(c: Columns, tracked: bool) -> tuple[dict[str, pa.Array], Mask, dict[st
         return pc.if_else(pc.fill_null(pc.greater(values, 0), False), values, pa.scalar(None, values.type))
 
     out.update(
-        cluster=c.cluster(), name=c.text("jobname", null=NAMES), user=c.text("user"), uid=c.whole("uid"), account=c.text("account"),
+        cluster=c.cluster(), name=c.text("jobname", null=NAMES), user=c.text("user"), uid=c.whole("uid"),
+        account=c.text("account"),
         partition=c.text("partition"), qos=c.text("qos", null=TEXT | {"Unknown"}), state=state, cancelled_by=by,
         exit_code=exit_code[0], exit_signal=exit_code[1], derived_exit_code=derived[0], derived_exit_signal=derived[1],
-        reason=reason[0], reason_text=reason[1], submit=times["submit"].values, eligible=times["eligible"].values, start=start, end=end,
+        reason=reason[0], reason_text=reason[1], submit=times["submit"].values, eligible=times["eligible"].values, start=start,
+        end=end,
         elapsed_s=elapsed, suspended_s=whole_seconds(c.seconds("suspended")), limit_s=limit[0], limit_kind=limit[1],
         priority=c.whole("priority"), nodes_req=nodes_req, nodes_alloc=when_started(positive(nodes_alloc)), cpus_req=cpus_req,
         cpus_alloc=when_started(positive(pc.coalesce(c.whole("alloccpus"), alloc[0], c.whole("ncpus")))),
         mem_req_bytes=_memory(c, req[1], nodes_req, cpus_req), mem_alloc_bytes=when_started(alloc[1]),
         gpus_req=gpus_req, gpu_type_req=pc.if_else(pc.equal(req[3], "mixed"), pa.scalar(None, pa.string()), req[3]),
-        gpus_alloc=when_started(gpus_alloc), gpu_type_alloc=when_started(alloc[3]), tres_req=c.text("reqtres"), tres_alloc=c.text("alloctres"),
+        gpus_alloc=when_started(gpus_alloc), gpu_type_alloc=when_started(alloc[3]), tres_req=c.text("reqtres"),
+        tres_alloc=c.text("alloctres"),
         node_list=node_list, constraints=c.text("constraints"), reservation=c.text("reservation"), licenses=c.text("licenses"),
         scheduled_by=c.parsed("flags", parse_flags, (pa.string(),), "flags")[0], total_cpu_s=c.seconds("totalcpu"),
         max_rss_bytes=pa.nulls(c.n, pa.int64()), restarts=c.whole("restarts"), submit_line=c.text("submitline", null=NAMES),
         work_dir=c.text("workdir", null=NAMES), comment=c.text("comment", null=NAMES | {"(null)"}),
         admin_comment=c.text("admincomment", null=NAMES | {"(null)"}),
-        db_index=c.parsed("db index", _db_index, (pa.uint64(),), "dbindex")[0] if c.has("dbindex") else pa.nulls(c.n, pa.uint64()),
+        db_index=c.unsigned("dbindex"),
         sluid=c.text("sluid"), source=pa.array(["sacct"] * c.n, pa.string()), observed_at=c.observed(),
     )
     out["completeness"] = _completeness(c, state, partial)
@@ -161,13 +182,12 @@ def _jobs(c: Columns, tracked: bool) -> tuple[dict[str, pa.Array], Mask, dict[st
 
 def _ids(c: Columns) -> tuple[dict[str, pa.Array], Mask, Mask]:
     """Id columns, which rows have none, and which have a made-up raw id (an array task without JobIDRaw)."""
-    column = c.raw("jobid", "jobidraw")
-    assert column is not None
-    ids = c.ids(column, "JobID")
+    column = c.need("jobid", "jobidraw")
+    ids = c.ids(column)
     raw, bad, unsure = ids.base, ids.bad.copy(), np.zeros(c.n, bool)
     given = c.raw("jobidraw")
     if given is not None:
-        parsed = c.ids(given, "JobIDRaw")
+        parsed = c.ids(given)
         known = parsed.base.is_valid()
         # an id with "_" here is not raw: some sites rename the column
         raw = pc.if_else(pc.and_(known, pa.array(~parsed.array)), parsed.base, raw)
@@ -192,7 +212,8 @@ def _ids(c: Columns) -> tuple[dict[str, pa.Array], Mask, Mask]:
 def _times(c: Columns) -> dict[str, Times]:
     times = {name: c.times(name) for name in ("submit", "eligible", "start", "end")}
     if any(t.ambiguous.any() for t in times.values()):
-        lasted = pc.add(pc.coalesce(c.whole("elapsedraw").cast(pa.float64()), c.seconds("elapsed")), pc.fill_null(c.seconds("suspended"), 0.0))
+        lasted = pc.add(pc.coalesce(c.whole("elapsedraw").cast(pa.float64()), c.seconds("elapsed")),
+                        pc.fill_null(c.seconds("suspended"), 0.0))
         times["end"] = c.settle(times["end"], times["start"], lasted, "end")
         # a start in the repeated hour follows from an end that is not in it, or that its first reading explains
         settled = c.settle(times["start"], times["end"], pc.negate(lasted), "start")
@@ -232,7 +253,8 @@ def _memory(c: Columns, tres: pa.Array, nodes: pa.Array, cpus: pa.Array) -> pa.A
     amount, per = c.parsed("req mem", parse_req_mem_pair, (pa.int64(), pa.string()), "reqmem")
     if amount.null_count == c.n:
         return tres
-    times = pc.if_else(pc.equal(per, "node"), nodes, pc.if_else(pc.equal(per, "cpu"), cpus, pc.if_else(pc.equal(per, "job"), 1, pa.scalar(None, pa.int64()))))
+    times = pc.if_else(pc.equal(per, "node"), nodes, pc.if_else(pc.equal(per, "cpu"), cpus, pc.if_else(pc.equal(per, "job"), 1,
+        pa.scalar(None, pa.int64()))))
     return pc.coalesce(tres, pc.multiply(amount, times))
 
 
@@ -242,11 +264,6 @@ def _old_gres(c: Columns, name: str, known: pa.Array, nodes: pa.Array) -> pa.Arr
         return known
     each = c.parsed("gres", lambda text: gpus_of_gres(text).total, (pa.int64(),), name)[0]
     return pc.coalesce(known, pc.multiply(each, pc.coalesce(nodes, pa.scalar(1, pa.int64()))))
-
-
-def _db_index(text: str) -> int | None:
-    text = text.strip()
-    return int(text) if text.isascii() and text.isdigit() and int(text) < 1 << 64 else None
 
 
 def _runaway(jobs: dict[str, pa.Array], env: Env, owner: npt.NDArray[np.int64]) -> Mask:
@@ -264,7 +281,8 @@ def _runaway(jobs: dict[str, pa.Array], env: Env, owner: npt.NDArray[np.int64]) 
 
 def _joined(first: Frame, second: Frame) -> Frame:
     columns = {j: pa.concat_arrays([first.columns[j], second.columns[j]]) for j in second.columns}
-    return Frame(second.dialect, columns, np.concatenate([first.lines, second.lines]), np.concatenate([first.section, second.section]),
+    return Frame(second.dialect, columns, np.concatenate([first.lines, second.lines]), np.concatenate([first.section,
+        second.section]),
                  np.concatenate([first.not_utf8, second.not_utf8]), second.sections)
 
 

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queuecast.collect.columns import Columns
+from queuecast.collect.convert import clock_seconds
 from queuecast.collect.tables.values import mask_of, parse_exit_pair, parse_state_pair, rows, whole_seconds
 from queuecast.schema import TIME
 from queuecast.slurmtext.jobids import parse_job_id
 from queuecast.slurmtext.nulls import NAMES
-from queuecast.slurmtext.sizes import parse_size
 from queuecast.slurmtext.states import ENDED_STATES
 from queuecast.slurmtext.tres import parse_tres_usage
 
@@ -26,12 +26,11 @@ def steps_of(c: Columns, owner: Ints, jobs: dict[str, pa.Array]) -> tuple[pa.Tab
     ``owner`` is the job row above each step, -1 for none. A step whose raw id is not that job's, or whose DBIndex is
     another's, belongs to a row that is not here: the start of the step then stands for the submit time.
     """
-    column = c.raw("jobid", "jobidraw")
-    raw_column = c.raw("jobidraw", "jobid")
-    assert column is not None and raw_column is not None
+    column = c.need("jobid", "jobidraw")
+    raw_column = c.need("jobidraw", "jobid")
     text, step = _apart(column)
     raw_text, _ = _apart(raw_column)
-    ids = c.ids(raw_text, "JobIDRaw")
+    ids = c.ids(raw_text)
     times = {n: c.times(n).values for n in ("start", "end")}
     state, by = c.parsed("state", parse_state_pair, (pa.string(), pa.int64()), "state")
     exit_code = c.parsed("exit", parse_exit_pair, (pa.int64(), pa.int64()), "exitcode")
@@ -56,23 +55,29 @@ def steps_of(c: Columns, owner: Ints, jobs: dict[str, pa.Array]) -> tuple[pa.Tab
     submit = pc.if_else(pa.array(~bad & ~mask_of(state.is_null())), submit, pa.scalar(None, TIME))
 
     cpu = c.seconds("totalcpu")
-    usage = c.parsed("usage", _cpu_and_memory, (pa.float64(), pa.int64()), "tresusageintot")
     # 25.05 prints TotalCPU 00:00:00 at some sites; the usage has it then
-    cpu = pc.if_else(pc.and_(pc.fill_null(pc.equal(cpu, 0.0), True), pc.fill_null(pc.greater(usage[0], 0.0), False)), usage[0], cpu)
-    rss = c.parsed("size", parse_size, (pa.int64(),), "maxrss")[0]
-    if rss.null_count == c.n:
-        rss = c.parsed("usage", _cpu_and_memory, (pa.float64(), pa.int64()), "tresusageinmax")[1]
+    idle = mask_of(pc.or_(cpu.is_null(), pc.equal(cpu, 0.0)))
+    if idle.any() and c.has("tresusageintot"):
+        used = _cpu_of_usage(c, np.flatnonzero(idle))
+        cpu = pc.replace_with_mask(cpu, pa.array(idle), pc.coalesce(used, cpu.filter(pa.array(idle))))
+    rss = c.sizes("maxrss")
+    if rss.null_count == c.n and c.has("tresusageinmax"):
+        rss = c.parsed("usage memory", _memory_of_usage, (pa.int64(),), "tresusageinmax")[0]
     elapsed = c.whole("elapsedraw")
     if elapsed.null_count == c.n:
         elapsed = whole_seconds(c.seconds("elapsed"))
     ended = pc.or_(times["end"].is_valid(), pc.is_in(state, value_set=pa.array(sorted(ENDED_STATES))))
     table = rows("steps", {
         "cluster": c.cluster(), "job_id": job_id, "job_id_text": text, "job_submit": submit, "step": step,
-        "name": c.text("jobname", null=NAMES), "state": state, "cancelled_by": by, "exit_code": exit_code[0], "exit_signal": exit_code[1],
-        "start": times["start"], "end": times["end"], "elapsed_s": elapsed, "nodes": pc.coalesce(c.whole("allocnodes"), c.whole("nnodes")),
-        "tasks": c.whole("ntasks"), "cpus_alloc": pc.coalesce(c.whole("alloccpus"), c.whole("ncpus")), "total_cpu_s": cpu, "max_rss_bytes": rss,
-        "ave_rss_bytes": c.parsed("size", parse_size, (pa.int64(),), "averss")[0], "tres_usage_in_tot": c.text("tresusageintot"),
-        "tres_usage_in_max": c.text("tresusageinmax"), "tres_usage_in_ave": c.text("tresusageinave"), "tres_alloc": c.text("alloctres"),
+        "name": c.text("jobname", null=NAMES), "state": state, "cancelled_by": by, "exit_code": exit_code[0],
+        "exit_signal": exit_code[1],
+        "start": times["start"], "end": times["end"], "elapsed_s": elapsed, "nodes": pc.coalesce(c.whole("allocnodes"),
+            c.whole("nnodes")),
+        "tasks": c.whole("ntasks"), "cpus_alloc": pc.coalesce(c.whole("alloccpus"), c.whole("ncpus")), "total_cpu_s": cpu,
+        "max_rss_bytes": rss,
+        "ave_rss_bytes": c.sizes("averss"), "tres_usage_in_tot": c.text("tresusageintot"),
+        "tres_usage_in_max": c.text("tresusageinmax"), "tres_usage_in_ave": c.text("tresusageinave"),
+        "tres_alloc": c.text("alloctres"),
         "energy_joules": c.parsed("energy", _energy, (pa.int64(),), "consumedenergyraw")[0],
         "completeness": pc.if_else(ended, pa.scalar(3, pa.int64()), pa.scalar(1, pa.int64())), "observed_at": c.observed(),
     }, c.n)
@@ -108,14 +113,25 @@ def _apart(column: pa.StringArray) -> tuple[pa.StringArray, pa.StringArray]:
     step = parts.take(pa.array(np.arange(1, len(parts), 2)))
     odd = pc.starts_with(step, "42949672")
     if pc.any(odd).as_py():
-        step = pa.array([parse_job_id(f"1.{s}").step if s.startswith("42949672") and s.isdigit() else s for s in step.to_pylist()], pa.string())
+        step = pa.array([parse_job_id(f"1.{s}").step if s.startswith("42949672") and s.isdigit() else s
+                         for s in step.to_pylist()], pa.string())
     return text, step
 
 
-def _cpu_and_memory(text: str) -> tuple[float | None, int | None]:
-    usage = parse_tres_usage(text)
-    memory = usage.get("mem")
-    return usage.get("cpu"), None if memory is None else int(memory)
+def _cpu_of_usage(c: Columns, rows: Ints) -> pa.DoubleArray:
+    """CPU seconds of TRESUsageInTot in those rows, where they are more than nothing."""
+    column = c.at(rows).raw("tresusageintot")
+    found = pc.struct_field(pc.extract_regex(column, r"(?:^|,)cpu=(?P<cpu>[0-9:.-]+)(?:,|$)"), "cpu")
+    values, left = clock_seconds(pc.fill_null(found, ""))
+    for row in np.flatnonzero(left):
+        text = found[int(row)].as_py()
+        values[row] = 0.0 if text is None else parse_tres_usage(f"cpu={text}").get("cpu") or 0.0
+    return pa.array(values, mask=values <= 0)
+
+
+def _memory_of_usage(text: str) -> int | None:
+    memory = parse_tres_usage(text).get("mem")
+    return None if memory is None else int(memory)
 
 
 def _energy(text: str) -> int | None:

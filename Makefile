@@ -1,0 +1,46 @@
+# make demo   from nothing to an answer and the app (ARGS=--no-serve stops before serving)
+# make test   lint, types, unit tests, notebook
+PYTHON ?= python3.11
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+DEMO   ?= .demo
+ARGS   ?=
+READY   = $(VENV)/.ready
+
+.PHONY: demo test lint slurm-test browser-test bench docs clean
+
+$(READY): pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed: set PYTHON=/path/to/python3.11 (or later)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install -q --group dev -e '.[app,plot]'
+	@touch $@
+
+demo: $(READY)
+	@BIN=$(BIN) DEMO=$(DEMO) sh data/demo.sh $(ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --nbmake notebooks
+
+slurm-test: $(READY)
+	$(BIN)/python -m pytest -m slurm tests/slurm
+
+browser-test: $(READY)
+	$(BIN)/python -m pytest -m browser tests/app
+
+bench: $(READY)
+	$(BIN)/python -m pip install -q --group bench
+	$(BIN)/python -m tests.benchmarks.run $(ARGS)
+
+docs: $(READY)
+	$(BIN)/python -m queuecast.schema > docs/data-model.md
+	$(BIN)/pybabel -q extract -F src/queuecast/locale/babel.cfg -k N_ -o src/queuecast/locale/queuecast.pot src/queuecast app
+
+clean:
+	rm -rf $(VENV) $(DEMO) build dist

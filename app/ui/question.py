@@ -1,0 +1,200 @@
+"""The question: a form, kept in the link, so that whoever opens the link asks the same."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import streamlit as st
+
+from app.ui.shell import Frame
+from queuecast.answers.request import Request, from_options
+from queuecast.answers.resolve import latest_reading
+from queuecast.clock import parse_instant
+from queuecast.errors import UsageError
+from queuecast.i18n import N_, _
+
+FIELDS = ("job", "partition", "gpu_type", "gpus", "nodes", "cpus", "mem", "time", "account", "qos")
+"""The parameters of the link that make a question; ``at`` says when it is asked."""
+
+REQUEST, JOB = N_("A request"), N_("A job id")
+MOST_GPUS, MOST_CPUS, MOST_NODES = 100_000, 10_000_000, 100_000
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the cluster offers; empty where its configuration is not known."""
+
+    partitions: tuple[str, ...]
+    gpu_types: tuple[str, ...]
+    accounts: tuple[str, ...]
+    qos: tuple[str, ...]
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _choices(_frame: Frame, path: str, version: int, cluster: str) -> Choices:
+    def names(table: str, column: str) -> tuple[str, ...]:
+        rows = latest_reading(_frame.lake, table, cluster, _frame.now)
+        return tuple(sorted({str(v) for v in rows[column].to_pylist() if v}))
+
+    types = tuple(t for t in names("nodes", "gpu_type") if t != "mixed")
+    return Choices(names("partitions", "partition"), types, names("associations", "account"), names("qos", "qos"))
+
+
+def choices(frame: Frame) -> Choices:
+    """Partitions, GPU types, accounts and QOS to choose from."""
+    return _choices(frame, str(frame.lake.path), frame.lake.manifest.version, frame.cluster)
+
+
+def asked() -> dict[str, str]:
+    """The question in the link; empty if nothing was asked yet."""
+    return {k: v for k in FIELDS if (v := st.query_params.get(k, ""))}
+
+
+def asked_at(frame: Frame) -> datetime:
+    """The instant in the link, else the frame's own. Raises ``UsageError``."""
+    text = st.query_params.get("at", "")
+    return parse_instant(text, str(frame.zone)) if text else frame.default_at
+
+
+def to_request(question: Mapping[str, str], user: str | None) -> Request:
+    """The request that a link's parameters describe. Raises ``UsageError``."""
+    options = {k: question[k] for k in ("partition", "mem", "time", "account", "qos", "nodes") if k in question}
+    gpus, kind = question.get("gpus", ""), question.get("gpu_type", "")
+    if kind and not gpus:
+        gpus = "1"
+    if gpus:
+        if not gpus.isdecimal() or int(gpus) > MOST_GPUS:
+            raise UsageError(_("{text} is not a number of GPUs").format(text=gpus), _("give a whole number"))
+        options["gpus"] = f"{kind}:{gpus}" if kind and int(gpus) else gpus
+    cpus = question.get("cpus", "")
+    if cpus and (not cpus.isdecimal() or int(cpus) > MOST_CPUS):
+        raise UsageError(_("{text} is not a number of CPUs").format(text=cpus), _("give a whole number"))
+    return from_options(options, user).merged(cpus=int(cpus) if cpus else None)
+
+
+def ask(frame: Frame) -> None:
+    """Draw the form; a press on its button rewrites the link."""
+    _follow_link(frame)
+    mode = st.segmented_control(
+        _("Ask about"), [REQUEST, JOB], format_func=_, key="mode", required=True, label_visibility="collapsed", width="stretch"
+    )
+    with st.form("question", border=True):
+        if mode == JOB:
+            st.text_input(_("Job id"), key="job", placeholder="1234, 1234_5, 1234+1", max_chars=80)
+        else:
+            _request_fields(choices(frame))
+        st.datetime_input(
+            _("As of ({zone})").format(zone=frame.zone),
+            key="at",
+            format="YYYY-MM-DD",
+            step=300,
+            help=_("Empty: now, or the newest data of a recording. Any past moment is answered with what was known then."),
+        )
+        if st.form_submit_button(_("Ask"), type="primary", width="stretch", key="ask"):
+            _write_link(frame, mode)
+
+
+def _request_fields(offer: Choices) -> None:
+    st.multiselect(
+        _("Partition"),
+        _offered(offer.partitions, "partition"),
+        key="partition",
+        accept_new_options=True,
+        select_all=False,
+        placeholder=_("the default one"),
+    )
+    left, right = st.columns(2)
+    left.selectbox(
+        _("GPU type"),
+        _offered(offer.gpu_types, "gpu_type"),
+        key="gpu_type",
+        index=None,
+        accept_new_options=True,
+        placeholder=_("any"),
+    )
+    right.number_input(_("GPUs, whole job"), 0, MOST_GPUS, key="gpus", step=1)
+    st.text_input(
+        _("Time limit"),
+        key="time",
+        placeholder="1-00:00:00",
+        max_chars=40,
+        help=_("As for sbatch -t: minutes, HH:MM:SS or D-HH:MM:SS. Empty: the partition's default."),
+    )
+    with st.expander(_("Nodes, CPUs, memory, account, QOS"), key="more"):
+        left, right = st.columns(2)
+        left.number_input(_("Nodes"), 1, MOST_NODES, key="nodes", step=1)
+        right.number_input(_("CPUs, whole job"), 1, MOST_CPUS, key="cpus", step=1)
+        left.text_input(_("Memory per node"), key="mem", placeholder="64G", max_chars=20)
+        right.selectbox(
+            _("QOS"), _offered(offer.qos, "qos"), key="qos", index=None, accept_new_options=True, placeholder=_("default")
+        )
+        st.selectbox(
+            _("Account"),
+            _offered(offer.accounts, "account"),
+            key="account",
+            index=None,
+            accept_new_options=True,
+            placeholder=_("default"),
+        )
+
+
+def _offered(known: tuple[str, ...], key: str) -> list[str]:
+    """What is known, and what the link names although it is not: the answer then says that it does not exist."""
+    chosen = st.session_state.get(key) or []
+    return list(dict.fromkeys([*known, *([chosen] if isinstance(chosen, str) else chosen)]))
+
+
+def _follow_link(frame: Frame) -> None:
+    """Fill the form from the link when the link is not what the form wrote (first visit, back button, a link clicked)."""
+    link = {k: v for k in (*FIELDS, "at") if (v := st.query_params.get(k, ""))}
+    if st.session_state.get("followed") == link and "mode" in st.session_state:
+        return
+    state = st.session_state
+    state["followed"] = link
+    state["mode"] = JOB if link.get("job") else REQUEST
+    state["partition"] = [p for p in link.get("partition", "").split(",") if p]
+    for key in ("gpu_type", "account", "qos"):
+        state[key] = link.get(key) or None
+    for key in ("time", "mem", "job"):
+        state[key] = link.get(key, "")[: 20 if key == "mem" else 40 if key == "time" else 80]
+    for key, least, most in (("gpus", 0, MOST_GPUS), ("nodes", 1, MOST_NODES), ("cpus", 1, MOST_CPUS)):
+        text = link.get(key, "")
+        state[key] = min(most, max(least, int(text))) if text.isdecimal() and len(text) < 12 else least
+    state["at"] = None
+    if link.get("at"):
+        with contextlib.suppress(UsageError):  # asked_at tells
+            value = parse_instant(link["at"], str(frame.zone))
+            state["at"] = value.astimezone(frame.zone).replace(tzinfo=None, second=0, microsecond=0)
+
+
+def _write_link(frame: Frame, mode: str | None) -> None:
+    state = st.session_state
+    link: dict[str, str] = {}
+    if mode == JOB:
+        link["job"] = state["job"].strip()
+    else:
+        link = {
+            "partition": ",".join(state["partition"]),
+            "gpu_type": state["gpu_type"] or "",
+            "time": state["time"].strip(),
+            "gpus": str(state["gpus"]),
+            "mem": state["mem"].strip(),
+            "account": state["account"] or "",
+            "qos": state["qos"] or "",
+            "nodes": str(state["nodes"]) if state["nodes"] > 1 else "",
+            "cpus": str(state["cpus"]) if state["cpus"] > 1 else "",
+        }
+    if state["at"] is not None:
+        link["at"] = iso_utc(state["at"].replace(tzinfo=frame.zone))
+    link = {k: v for k, v in link.items() if v}
+    kept = {k: v for k in ("cluster", "lang") if (v := st.query_params.get(k, ""))}
+    state["followed"] = link
+    st.query_params.from_dict({**kept, **link})
+
+
+def iso_utc(value: datetime) -> str:
+    """``2026-06-10T12:00Z``: the form of ``at`` in links."""
+    return f"{value.astimezone(UTC):%Y-%m-%dT%H:%MZ}"

@@ -1,0 +1,194 @@
+"""The queue at an instant: what waits and why, and which GPUs stand idle."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from queuecast.answers.viewer import Viewer
+from queuecast.reasons import explain_reason
+from queuecast.slurmtext.hostlist import expand_hostlist
+from queuecast.slurmtext.reasons import parse_reason
+from queuecast.slurmtext.states import UNUSABLE_FLAGS
+
+if TYPE_CHECKING:
+    from queuecast.store.lake import Lake
+
+SPAN = timedelta(days=3)
+"""Snapshots older than that say nothing of the present."""
+
+UNUSABLE_STATES = frozenset({"DOWN", "ERROR", "FUTURE", "UNKNOWN"})
+
+
+@dataclass(frozen=True)
+class PendingJob:
+    """One record of squeue; an array's pending tasks are one. ``user`` and ``name`` are None where the viewer may not see
+    them. ``waited_s`` counts from eligible, else from submit."""
+
+    job_id: str
+    tasks: int
+    user: str | None
+    name: str | None
+    account: str | None
+    partition: str | None
+    gpus: int | None
+    gpu_type: str | None
+    cpus: int | None
+    limit_s: int | None
+    submit: datetime | None
+    waited_s: float | None
+    reason: str
+    reason_title: str
+    slurm_start: datetime | None
+
+
+@dataclass(frozen=True)
+class ReasonCount:
+    """Pending records, tasks and GPUs asked for under one reason. ``gpus`` None if unknown for some."""
+
+    reason: str
+    title: str
+    who: tuple[str, ...]
+    jobs: int
+    tasks: int
+    gpus: int | None
+
+
+@dataclass(frozen=True)
+class GpuStock:
+    """GPUs of one type. ``blocked`` are on nodes that are down, drained or in maintenance; ``largest_block`` is the most
+    free on one usable node. ``in_use`` None: no source told."""
+
+    gpu_type: str
+    total: int
+    in_use: int | None
+    blocked: int
+    idle: int | None
+    largest_block: int | None
+    asked_for: int
+
+
+@dataclass(frozen=True)
+class QueueNow:
+    """The answer. ``snapshot_at`` None: there is no snapshot of the last days."""
+
+    cluster: str
+    at: datetime
+    snapshot_at: datetime | None
+    nodes_at: datetime | None
+    running: int
+    pending: tuple[PendingJob, ...]
+    reasons: tuple[ReasonCount, ...]
+    gpus: tuple[GpuStock, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; times ISO 8601 UTC."""
+        return _plain(asdict(self))  # type: ignore[no-any-return]  # a dict stays a dict
+
+
+def queue_now(lake: Lake, cluster: str, at: datetime, viewer: Viewer | None = None) -> QueueNow:
+    """The last snapshot at or before ``at``."""
+    viewer = viewer or Viewer()
+    rows = _last(lake, "queue", cluster, at)
+    nodes = _last(lake, "nodes", cluster, at)
+    jobs = rows.to_pylist() if rows is not None else []
+    pending = [j for j in jobs if j["state"] == "PENDING"]
+    running = [j for j in jobs if j["state"] in ("RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING")]
+    snapshot = jobs[0]["observed_at"] if jobs else None
+    return QueueNow(cluster, at, snapshot, nodes["observed_at"][0].as_py() if nodes is not None else None, len(running),
+                    tuple(_pending(j, viewer, snapshot) for j in sorted(pending, key=_order)), _reasons(pending),
+                    _stock(nodes.to_pylist() if nodes is not None else [], running, pending))
+
+
+def _last(lake: Lake, table: str, cluster: str, at: datetime) -> pa.Table | None:
+    rows = lake.read(table, cluster=cluster, since=at - SPAN, until=at + timedelta(microseconds=1))
+    rows = rows.filter(pc.less_equal(rows["observed_at"], pa.scalar(at, rows["observed_at"].type)))
+    if not rows.num_rows:
+        return None
+    return rows.filter(pc.equal(rows["observed_at"], pc.max(rows["observed_at"])))
+
+
+def _order(job: dict[str, Any]) -> tuple[int, str]:
+    return -(job["priority"] or 0), job["job_id_text"]
+
+
+def _pending(job: dict[str, Any], viewer: Viewer, snapshot: datetime | None) -> PendingJob:
+    info = explain_reason(parse_reason(job["reason_text"] or job["reason"] or ""))
+    seen = viewer.may_see(job["user"])
+    since = job["eligible"] or job["submit"]
+    waited = (snapshot - since).total_seconds() if snapshot and since and since <= snapshot else None
+    return PendingJob(job["job_id_text"], job["array_tasks"], job["user"] if seen else None, job["name"] if seen else None,
+                      job["account"], job["partition"], job["gpus"], job["gpu_type"], job["cpus"], job["limit_s"], job["submit"],
+                      waited, info.code, info.title, job["start_estimate"])
+
+
+def _reasons(pending: list[dict[str, Any]]) -> tuple[ReasonCount, ...]:
+    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for job in pending:
+        groups[explain_reason(parse_reason(job["reason_text"] or job["reason"] or "")).code].append(job)
+    out = []
+    for code, jobs in groups.items():
+        info = explain_reason(code if code != "None" else None)
+        gpus = None if any(j["gpus"] is None for j in jobs) else sum(j["gpus"] * j["array_tasks"] for j in jobs)
+        out.append(ReasonCount(code, info.title, info.who, len(jobs), sum(j["array_tasks"] for j in jobs), gpus))
+    return tuple(sorted(out, key=lambda r: (-r.tasks, r.reason)))
+
+
+def _stock(nodes: list[dict[str, Any]], running: list[dict[str, Any]], pending: list[dict[str, Any]]) -> tuple[GpuStock, ...]:
+    used, complete = _used_by_jobs(running)
+    by_type: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for node in nodes:
+        if node["gpus"]:
+            by_type[node["gpu_type"] or "gpu"].append(node)
+    asked = Counter[str]()
+    for job in pending:
+        asked[job["gpu_type"] or "gpu"] += (job["gpus"] or 0) * job["array_tasks"]
+    stock = []
+    for kind, members in sorted(by_type.items()):
+        total = sum(n["gpus"] for n in members)
+        told = all(n["gpus_alloc"] is not None for n in members)
+        in_use = {n["node"]: n["gpus_alloc"] if told else used[n["node"]] for n in members}
+        blocked = [n for n in members if _blocked(n)]
+        names = {n["node"] for n in blocked}
+        free = {n["node"]: max(0, n["gpus"] - in_use[n["node"]]) for n in members if n["node"] not in names}
+        known = told or complete
+        stock.append(GpuStock(kind, total, sum(in_use.values()) if known else None,
+                              sum(max(0, n["gpus"] - in_use[n["node"]]) for n in blocked),
+                              sum(free.values()) if known else None, max(free.values(), default=0) if known else None, asked[kind]))
+    return tuple(stock)
+
+
+def _blocked(node: dict[str, Any]) -> bool:
+    flags = set((node["state_flags"] or "").split(",")) - {""}
+    return node["state"] in UNUSABLE_STATES or bool(flags & UNUSABLE_FLAGS)
+
+
+def _used_by_jobs(running: list[dict[str, Any]]) -> tuple[Counter[str], bool]:
+    """GPUs in use by node, from the jobs that run there: shared evenly over a job's nodes, which Slurm need not do.
+    False if some running job's GPUs are unknown."""
+    used: Counter[str] = Counter()
+    complete = True
+    for job in running:
+        hosts = expand_hostlist(job["node_list"] or "") or ()
+        if job["gpus"] is None:
+            complete = False
+        elif hosts and job["gpus"]:
+            share, rest = divmod(job["gpus"], len(hosts))
+            for i, host in enumerate(hosts):
+                used[host] += share + (i < rest)
+    return used, complete
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value

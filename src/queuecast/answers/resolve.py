@@ -1,0 +1,105 @@
+"""A request completed with the cluster's defaults, and refused where the cluster does not know what it names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from queuecast.answers.request import Request
+from queuecast.errors import UsageError
+from queuecast.i18n import _
+from queuecast.slurmtext.durations import format_limit
+
+if TYPE_CHECKING:
+    from queuecast.store.lake import Lake
+
+
+def latest_reading(lake: Lake, table: str, cluster: str, at: datetime) -> pa.Table:
+    """The last stored reading of a table of configuration at ``at``; the first one if none is older."""
+    rows = lake.read(table, cluster=cluster)
+    if not rows.num_rows:
+        return rows
+    seen = rows["observed_at"]
+    before = rows.filter(pc.less_equal(seen, pa.scalar(at, seen.type)))
+    if before.num_rows:
+        return before.filter(pc.equal(before["observed_at"], pc.max(before["observed_at"])))
+    return rows.filter(pc.equal(seen, pc.min(seen)))
+
+
+def resolve(lake: Lake, cluster: str, request: Request, at: datetime) -> Request:
+    """Fill in partition, limit, account and QOS as Slurm would; each assumption is told.
+
+    Raises ``UsageError`` for a partition, QOS, account or GPU type that the cluster does not have (if its
+    configuration is known), and for counts below one.
+    """
+    if request.gpus < 0 or request.nodes < 1 or request.cpus < 1:
+        raise UsageError(_("a request needs at least one node and one CPU, and no negative count"), _("check -N, -n, -c and --gres"))
+    partitions = {p["partition"].casefold(): p for p in latest_reading(lake, "partitions", cluster, at).to_pylist()}
+    assumed = list(request.assumed)
+    request = _partition(request, partitions, assumed)
+    chosen = [partitions[p.casefold()] for p in request.partitions if p.casefold() in partitions]
+    request = _limit(request, chosen, assumed)
+    _gpu_type(lake, cluster, request, at)
+    request = _account(lake, cluster, request, at, assumed)
+    return replace(request, assumed=tuple(assumed))
+
+
+def _partition(request: Request, known: dict[str, dict[str, Any]], assumed: list[str]) -> Request:
+    for name in request.partitions:
+        if known and name.casefold() not in known:
+            raise UsageError(_("there is no partition {name}").format(name=name),
+                             _("there are: {names}").format(names=", ".join(p["partition"] for p in known.values())))
+    if not request.partitions:
+        default = [p["partition"] for p in known.values() if p["is_default"]]
+        if default:
+            assumed.append(_("No partition was named: the default, {name}, is taken.").format(name=default[0]))
+            return replace(request, partitions=(default[0],))
+    return request
+
+
+def _limit(request: Request, chosen: list[dict[str, Any]], assumed: list[str]) -> Request:
+    if request.limit_s is not None or request.unlimited or not chosen:
+        return request
+    seconds = chosen[0]["default_time_s"] or chosen[0]["max_time_s"]
+    if seconds is None:
+        return replace(request, unlimited=True)
+    assumed.append(_("No time limit was given: the partition's default, {limit}, is taken.").format(limit=format_limit(seconds)))
+    return replace(request, limit_s=seconds)
+
+
+def _gpu_type(lake: Lake, cluster: str, request: Request, at: datetime) -> None:
+    if request.gpu_type is None:
+        return
+    nodes = lake.read("nodes", ["gpu_type", "gres"], cluster=cluster)
+    types = {t for t in pc.unique(nodes["gpu_type"]).to_pylist() if t}
+    # A node of mixed types is asked for by any of them: its gres text tells.
+    texts = " ".join(t for t in pc.unique(nodes["gres"]).to_pylist() if t).casefold()
+    if types and request.gpu_type.casefold() not in types and request.gpu_type.casefold() not in texts:
+        raise UsageError(_("no node has GPUs of type {name}").format(name=request.gpu_type),
+                         _("there are: {names}").format(names=", ".join(sorted(types))))
+
+
+def _account(lake: Lake, cluster: str, request: Request, at: datetime, assumed: list[str]) -> Request:
+    associations = latest_reading(lake, "associations", cluster, at).to_pylist()
+    accounts = {a["account"].casefold() for a in associations}
+    if request.account and accounts and request.account.casefold() not in accounts:
+        raise UsageError(_("there is no account {name}").format(name=request.account),
+                         _("there are: {names}").format(names=", ".join(sorted(accounts))))
+    qos = [q["qos"] for q in latest_reading(lake, "qos", cluster, at).to_pylist()]
+    if request.qos and qos and request.qos.casefold() not in (q.casefold() for q in qos):
+        raise UsageError(_("there is no QOS {name}").format(name=request.qos), _("there are: {names}").format(names=", ".join(qos)))
+    mine = [a for a in associations if a["user"] and request.user and a["user"].casefold() == request.user.casefold()
+            and (not request.account or a["account"].casefold() == request.account.casefold())]
+    if not request.account and len({a["account"] for a in mine}) == 1:
+        request = replace(request, account=mine[0]["account"])
+    if not request.qos:
+        defaults = [a["default_qos"] for a in mine if a["default_qos"]]
+        name = defaults[0] if defaults else "normal" if "normal" in qos else None
+        if name:
+            assumed.append(_("No QOS was named: {name} is taken.").format(name=name))
+            request = replace(request, qos=name)
+    return request

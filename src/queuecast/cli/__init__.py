@@ -1,0 +1,1 @@
+"""The command line: a thin twin of the library. Every command builds an answer and prints it."""

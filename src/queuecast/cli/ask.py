@@ -1,0 +1,172 @@
+"""``queuecast when``, ``why`` and ``queue``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from queuecast.cli.common import (
+    AtOption,
+    ClusterOption,
+    JsonOption,
+    LakeOption,
+    ParsableOption,
+    UserOption,
+    context,
+    print_json,
+    print_lines,
+    width,
+)
+from queuecast.errors import StoreError, UsageError
+from queuecast.i18n import _
+
+_S = typer.Option
+
+
+def when(
+    target: Annotated[str | None, typer.Argument(metavar="[SCRIPT|JOBID]", help="A batch script (its #SBATCH lines are read) or a job id.")] = None,
+    partition: Annotated[str | None, _S("-p", "--partition")] = None,
+    account: Annotated[str | None, _S("-A", "--account")] = None,
+    qos: Annotated[str | None, _S("-q", "--qos")] = None,
+    time: Annotated[str | None, _S("-t", "--time", help="Time limit as for sbatch: 30, 12:00:00, 1-00:00:00.")] = None,
+    gres: Annotated[str | None, _S("--gres", help="Per node: gpu:a100:4.")] = None,
+    gpus: Annotated[str | None, _S("-G", "--gpus", help="Total: 8 or a100:8.")] = None,
+    gpus_per_node: Annotated[str | None, _S("--gpus-per-node")] = None,
+    gpus_per_task: Annotated[str | None, _S("--gpus-per-task")] = None,
+    nodes: Annotated[str | None, _S("-N", "--nodes")] = None,
+    ntasks: Annotated[str | None, _S("-n", "--ntasks")] = None,
+    cpus_per_task: Annotated[str | None, _S("-c", "--cpus-per-task")] = None,
+    mem: Annotated[str | None, _S("--mem")] = None,
+    mem_per_cpu: Annotated[str | None, _S("--mem-per-cpu")] = None,
+    array: Annotated[str | None, _S("-a", "--array")] = None,
+    user: UserOption = None,
+    at: AtOption = None,
+    as_json: JsonOption = False,
+    parsable: ParsableOption = False,
+    no_log: Annotated[bool, _S("--no-log", help="Do not keep this answer for the track record.")] = False,
+    cluster: ClusterOption = None,
+    lake: LakeOption = None,
+) -> None:
+    """How long will this wait? For a request, a batch script, or a job in the queue."""
+    from queuecast.answers.forecast import Forecaster
+    from queuecast.answers.lookup import find_job
+    from queuecast.answers.request import from_options
+
+    ctx = context(lake, cluster)
+    given = {"partition": partition, "account": account, "qos": qos, "time": time, "gres": gres, "gpus": gpus,
+             "gpus-per-node": gpus_per_node, "gpus-per-task": gpus_per_task, "nodes": nodes, "ntasks": ntasks,
+             "cpus-per-task": cpus_per_task, "mem": mem, "mem-per-cpu": mem_per_cpu, "array": array}
+    flags = {k: v for k, v in given.items() if v is not None}
+    forecaster = Forecaster(ctx.lake(), ctx.cluster)
+    moment = ctx.at(at, forecaster.lake, forecaster.cluster)
+    viewer = ctx.viewer(user)
+    job = None
+    if target is not None and _is_job(target):
+        if flags:
+            raise UsageError(_("a job id and a request cannot be asked about together"), _("leave {flags} out").format(flags=", ".join(f"--{f}" for f in flags)))
+        answer = forecaster.when_job(target, moment, viewer)
+        job = find_job(forecaster.lake, forecaster.cluster, target, moment)
+    else:
+        options = _script(target) if target is not None else {}
+        if not options and not flags:
+            raise UsageError(_("nothing is asked for"), _("for example: queuecast when -p gpu --gres gpu:a100:4 -t 12:00:00, or: queuecast when job.sh, or: queuecast when JOBID"))
+        answer = forecaster.when(from_options({**options, **flags}, viewer.user), moment, viewer)
+    _keep(forecaster, answer, job, viewer.user, live=at is None and not no_log)
+    if as_json:
+        print_json(answer.as_json())
+    elif parsable:
+        from queuecast.render.wait import parsable as row
+
+        print(row(answer))
+    else:
+        from queuecast.render.wait import wait_lines
+
+        print_lines(wait_lines(answer, ctx.zone, width()))
+
+
+def _keep(forecaster: object, answer: object, job: object, user: str | None, *, live: bool) -> None:
+    """Log the answer. A log that cannot be written is no reason to withhold the answer."""
+    import sys
+
+    from queuecast.answers.forecast import Forecaster
+    from queuecast.answers.lookup import KnownJob
+    from queuecast.answers.scoring import keep_answer, predictions_of
+    from queuecast.answers.wait import WaitAnswer
+
+    assert isinstance(forecaster, Forecaster)
+    assert isinstance(answer, WaitAnswer)
+    assert job is None or isinstance(job, KnownJob)
+    if not live:
+        return
+    try:
+        keep_answer(predictions_of(forecaster.lake), answer, job, user)
+    except StoreError as error:
+        print(f"queuecast: {error.message}", file=sys.stderr)
+
+
+def _is_job(target: str) -> bool:
+    return target[:1].isdigit() and not Path(target).exists()
+
+
+def _script(target: str) -> dict[str, str]:
+    from queuecast.slurmtext.script import parse_script
+
+    path = Path(target)
+    try:
+        if path.stat().st_size > 16 * 2**20:
+            raise UsageError(_("{path} is too large for a batch script").format(path=target), _("Slurm itself takes 4 MiB"))
+        text = path.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise UsageError(_("{path} cannot be read: {why}").format(path=target, why=error.strerror), _("give a batch script or a job id")) from error
+    parsed = parse_script(text)
+    for problem in parsed.problems:
+        typer.echo(f"{target}: {problem}", err=True)
+    return parsed.options
+
+
+def why(
+    job_id: Annotated[str, typer.Argument(metavar="JOBID")],
+    user: UserOption = None,
+    at: AtOption = None,
+    as_json: JsonOption = False,
+    cluster: ClusterOption = None,
+    lake: LakeOption = None,
+) -> None:
+    """Why does this job wait, and what can be done?"""
+    from queuecast.answers.explain import why as explain
+    from queuecast.answers.forecast import Forecaster
+    from queuecast.render.why import why_lines
+
+    ctx = context(lake, cluster)
+    forecaster = Forecaster(ctx.lake(), ctx.cluster)
+    answer = explain(forecaster.lake, forecaster.cluster, job_id, ctx.at(at, forecaster.lake, forecaster.cluster), ctx.viewer(user))
+    if as_json:
+        print_json(answer.as_json())
+    else:
+        print_lines(why_lines(answer, ctx.zone, width()))
+
+
+def queue(
+    user: UserOption = None,
+    at: AtOption = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Every pending job, not the first 30.")] = False,
+    as_json: JsonOption = False,
+    cluster: ClusterOption = None,
+    lake: LakeOption = None,
+) -> None:
+    """The queue now: what waits and why, and which GPUs are idle."""
+    from queuecast.answers.forecast import Forecaster
+    from queuecast.answers.queue import queue_now
+    from queuecast.render.why import queue_lines
+
+    ctx = context(lake, cluster)
+    forecaster = Forecaster(ctx.lake(), ctx.cluster)
+    answer = queue_now(forecaster.lake, forecaster.cluster, ctx.at(at, forecaster.lake, forecaster.cluster), ctx.viewer(user))
+    if as_json:
+        print_json(answer.as_json())
+    else:
+        print_lines(queue_lines(answer, ctx.zone, width(), most=10**9 if show_all else 30))
+
+

@@ -1,0 +1,63 @@
+"""Settings: environment first, then a TOML file, then defaults. Read with the standard library, so that the command
+line starts at once.
+
+Files, first found wins: $QUEUECAST_CONFIG, ~/.config/queuecast/config.toml, /etc/queuecast/config.toml.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from queuecast.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """lake: folder of the lake. cluster: default for -M. ssh: host to run Slurm's commands on; None is this machine.
+    slurm_bin: folder of Slurm's commands; None uses PATH. privacy: "all" or "own" (viewers see only their own jobs).
+    zone: IANA name of the zone times are shown in; None is the viewer's own."""
+
+    lake: str
+    cluster: str | None = None
+    ssh: str | None = None
+    slurm_bin: str | None = None
+    privacy: str = "all"
+    zone: str | None = None
+
+
+def default_lake() -> str:
+    """Where the lake lies unless told."""
+    return str(Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "queuecast" / "lake")
+
+
+def load_settings() -> Settings:
+    """Raises ``ConfigError`` for a file that is not TOML, an unknown key or a wrong value."""
+    values: dict[str, str] = {"lake": default_lake()}
+    known = {f.name for f in fields(Settings)}
+    path = _file()
+    if path is not None:
+        try:
+            raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{path} cannot be read: {error}", "correct it, or point QUEUECAST_CONFIG at another file") from error
+        unknown = set(raw) - known
+        if unknown:
+            raise ConfigError(f"{path} has unknown settings: {', '.join(sorted(unknown))}", f"known: {', '.join(sorted(known))}")
+        if not all(isinstance(v, str) for v in raw.values()):
+            raise ConfigError(f"{path}: every setting is a text in quotes", 'for example: lake = "/srv/queuecast"')
+        values |= raw
+    values |= {n: os.environ[f"QUEUECAST_{n.upper()}"] for n in known if os.environ.get(f"QUEUECAST_{n.upper()}")}
+    if values.get("privacy", "all") not in ("all", "own"):
+        raise ConfigError(f"privacy is {values['privacy']!r}", 'it is "all" or "own"')
+    return Settings(**values)
+
+
+def _file() -> Path | None:
+    named = os.environ.get("QUEUECAST_CONFIG")
+    if named:
+        return Path(named)
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return next((p for p in (home / "queuecast" / "config.toml", Path("/etc/queuecast/config.toml")) if p.exists()), None)

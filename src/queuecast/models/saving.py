@@ -1,0 +1,113 @@
+"""A trained model on disk: numbers as npz, the rest as JSON, checksums in a manifest. Never pickle.
+
+A model lies in a folder of its own under ``<lake>/models`` and is made current by one rename, so a reader sees a
+whole model or the one before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import uuid
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+
+from queuecast.errors import StoreError
+from queuecast.models.calibration import Calibration
+from queuecast.models.slurmrecord import SlurmRecord
+
+FORMAT = 1
+KEEP = 5
+
+
+class ModelDamaged(StoreError):
+    """The files are not those that were saved, or another program's."""
+
+
+@dataclass
+class Model:
+    """What ``queuecast train`` learns. Groups are (cluster, mode, partition); partition "*" is the whole cluster.
+
+    ``coverage`` maps a group to {claimed share: (share that held, answers counted)}.
+    """
+
+    trained_at: datetime
+    data_until: datetime
+    calibrations: dict[tuple[str, str, str], Calibration] = field(default_factory=dict)
+    coverage: dict[tuple[str, str, str], dict[str, tuple[float, int]]] = field(default_factory=dict)
+    slurm: dict[tuple[str, str], SlurmRecord] = field(default_factory=dict)
+    name: str = ""
+
+
+def save_model(folder: Path, model: Model) -> Path:
+    """Write and make current. Returns the model's folder."""
+    name = f"{model.data_until:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+    target, staging = folder / name, folder / f".{name}"
+    try:
+        staging.mkdir(parents=True)
+        buffer = io.BytesIO()
+        groups = list(model.calibrations)
+        np.savez(buffer, honest=np.array([model.calibrations[g].honest for g in groups]),
+                 count=np.array([model.calibrations[g].count for g in groups], np.int64))
+        parts = {
+            "calibration.npz": buffer.getvalue(),
+            "model.json": json.dumps({
+                "trained_at": model.trained_at.isoformat(), "data_until": model.data_until.isoformat(), "groups": groups,
+                "coverage": [[list(g), v] for g, v in model.coverage.items()],
+                "slurm": [[list(g), asdict(r)] for g, r in model.slurm.items()]}, indent=1).encode(),
+        }
+        manifest = {"format": FORMAT, "kind": "queuecast like-jobs",
+                    "sha256": {n: hashlib.sha256(b).hexdigest() for n, b in parts.items()}}
+        parts["manifest.json"] = json.dumps(manifest, indent=1).encode()
+        for part, content in parts.items():
+            with (staging / part).open("wb") as out:
+                out.write(content)
+                out.flush()
+                os.fsync(out.fileno())
+        staging.rename(target)
+        pointer = folder / "current.new"
+        pointer.write_text(name, encoding="utf-8")
+        os.replace(pointer, folder / "current")
+    except OSError as error:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise StoreError(f"cannot save the model in {folder}: {error.strerror}", "train with a lake that you may write") from error
+    for old in sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))[:-KEEP]:
+        if old.name != name:
+            shutil.rmtree(old, ignore_errors=True)
+    return target
+
+
+def load_model(folder: Path) -> Model | None:
+    """The current model, None if none was trained. Raises ``ModelDamaged`` for anything that was not saved so."""
+    try:
+        name = (folder / "current").read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return None
+    hint = "train again: queuecast train"
+    if not name or "/" in name or name.startswith("."):
+        raise ModelDamaged(f"{folder / 'current'} does not name a model", hint)
+    path = folder / name
+    try:
+        manifest = json.loads((path / "manifest.json").read_bytes())
+        if manifest["format"] != FORMAT or manifest["kind"] != "queuecast like-jobs":
+            raise ModelDamaged(f"{path} is a model of another kind or version", hint)
+        content = {}
+        for part in ("model.json", "calibration.npz"):
+            content[part] = (path / part).read_bytes()
+            if hashlib.sha256(content[part]).hexdigest() != manifest["sha256"][part]:
+                raise ModelDamaged(f"{path / part} is not what was saved", hint)
+        arrays = np.load(io.BytesIO(content["calibration.npz"]), allow_pickle=False)
+        raw = json.loads(content["model.json"])
+        calibrations = {(g[0], g[1], g[2]): Calibration(h, int(c))
+                        for g, h, c in zip(raw["groups"], arrays["honest"], arrays["count"], strict=True)}
+        return Model(datetime.fromisoformat(raw["trained_at"]), datetime.fromisoformat(raw["data_until"]), calibrations,
+                     {(g[0], g[1], g[2]): {k: (float(a), int(b)) for k, (a, b) in v.items()} for g, v in raw["coverage"]},
+                     {(g[0], g[1]): SlurmRecord(**r) for g, r in raw["slurm"]}, name)
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise ModelDamaged(f"{path} is not a whole model ({type(error).__name__})", hint) from error

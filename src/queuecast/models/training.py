@@ -1,0 +1,79 @@
+"""``queuecast train``: learn how the model's levels must be corrected, and how Slurm's estimates did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from queuecast.errors import NoDataError
+from queuecast.features.history import History, load_history
+from queuecast.models.backtest import ENOUGH, MODES, TRIALS, run_trials
+from queuecast.models.saving import Model
+from queuecast.models.slurmrecord import slurm_record
+
+if TYPE_CHECKING:
+    from queuecast.store.lake import Lake
+
+HISTORY = timedelta(days=45)
+"""How far back like jobs are looked for."""
+
+CLAIMS = (0.5, 0.8, 0.95)
+
+
+def data_until(lake: Lake, cluster: str) -> datetime | None:
+    """When the cluster's newest job row or snapshot was read from Slurm; None without any."""
+    seen = lake.manifest.state.get("seen", {}).get(cluster, {})
+    return max((datetime.fromisoformat(t) for t in seen.values()), default=None)
+
+
+def train(lake: Lake, now: datetime, progress: Callable[[str, int, int], None] | None = None) -> Model:
+    """Learn from all clusters of the lake up to ``now``. ``progress`` gets (what, done, total).
+
+    Raises ``NoDataError`` if no cluster has a job that started.
+    """
+    model = Model(now, now)
+    latest = []
+    for cluster in lake.clusters:
+        until = min(now, data_until(lake, cluster) or now)
+        history = load_history(lake, cluster, since=until - HISTORY, until=until)
+        if not np.isfinite(history.start).any():
+            continue
+        latest.append(until)
+        _learn(model, history, until.timestamp(), progress)
+        for partition in ("*", *_partitions(history)):
+            model.slurm[cluster, partition] = slurm_record(lake, cluster, until, None if partition == "*" else partition)
+    if not latest:
+        raise NoDataError("no job in this lake has started yet, so there is nothing to learn from",
+                          "read some history first: queuecast backfill --since 2026-01-01, or queuecast ingest FOLDER")
+    model.data_until = max(latest)
+    return model
+
+
+def _partitions(history: History) -> list[str]:
+    """Single partitions; a comma list is a request to several."""
+    return [p for p in history.words["partition"] if p and "," not in p]
+
+
+def _learn(model: Model, history: History, at: float, progress: Callable[[str, int, int], None] | None) -> None:
+    names = ["*", *_partitions(history)]
+    done, total = 0, len(names) * len(MODES) * TRIALS
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(history.cluster, done, total)
+
+    for mode in MODES:
+        for i, name in enumerate(names):
+            trials = run_trials(history, at, mode, None if name == "*" else name, tick)
+            group = (history.cluster, mode, name)
+            if name == "*" or len(trials.asked) >= ENOUGH:
+                model.calibrations[group] = trials.calibration()
+                model.coverage[group] = {str(c): trials.coverage(c) for c in CLAIMS}
+            done = (MODES.index(mode) * len(names) + i + 1) * TRIALS
+    if progress is not None:
+        progress(history.cluster, total, total)
