@@ -125,16 +125,12 @@ def request_words(request: Request) -> str:
 
 
 def _when(frame: Frame, answer: WaitAnswer) -> None:
-    with st.container(horizontal=True, key="within"):
+    eligible = answer.status == "estimate"
+    st.caption(_("Chance that it starts") if eligible else _("Chance that it starts, counted from when it becomes eligible"))
+    with st.container(horizontal=True, gap="small", key="within"):
         for hours, share in answer.within:
-            st.metric(
-                _("within {n} h").format(n=f"{hours:g}"),
-                percent(share),
-                border=True,
-                width="stretch",
-                help=_("The chance that it starts in that time, counted from the moment asked about."),
-            )
-        if answer.waited_s and answer.waited_s >= 60 and answer.status == "estimate":
+            st.metric(_("within {n} h").format(n=f"{hours:g}"), percent(share), border=True, width="stretch")
+        if eligible and answer.waited_s and answer.waited_s >= 60:
             st.metric(_("has waited"), span(answer.waited_s), border=True, width="stretch")
     if answer.status == "estimate":
         st.altair_chart(
@@ -147,7 +143,7 @@ def _when(frame: Frame, answer: WaitAnswer) -> None:
             _("{band}: {low} to {high}").format(band=band_name(i.share), low=span(i.low_s), high=span(i.high_s))
             for i in answer.intervals
         ]
-        st.caption(_("Wait from now on, by share of such jobs. ") + " · ".join(ranges))
+        st.caption(_("Further wait, by share of such jobs.") + " " + " · ".join(ranges))
 
 
 def _why(answer: WaitAnswer) -> None:
@@ -159,7 +155,7 @@ def _why(answer: WaitAnswer) -> None:
         st.text(reason.meaning)
         st.markdown("**" + _("What to do") + "**")
         for step in reason.steps:
-            st.text(f"• {step}")
+            st.text("• " + step.replace("<jobid>", answer.job_id.split("_[")[0] if answer.job_id else "<jobid>"))
         st.markdown("**" + _("The wait ends when") + "**")
         st.text(reason.ends_by)
         printed = _("Slurm prints: {text}").format(text=as_markdown(answer.reason_text)) if answer.reason_text else ""

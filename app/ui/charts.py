@@ -52,6 +52,11 @@ def ink() -> tuple[str, str]:
     return ("#F2F5F8", "#A8B4BF") if dark else ("#1B2733", "#5B6B7A")
 
 
+def dot_color() -> str:
+    """The hue of the bands, bright enough for the reader's background."""
+    return "#7CC0F0" if st.context.theme.type == "dark" else BLUES[0.5]
+
+
 def band_name(share: float) -> str:
     """How a band is called everywhere."""
     return {0.5: _("half"), 0.8: _("8 in 10"), 0.95: _("19 in 20")}.get(share, f"{share:.0%}")
@@ -112,7 +117,7 @@ def interval_chart(answer: WaitAnswer, zone: tzinfo, now: datetime) -> alt.Layer
         )
     cut = data[data["cut"]]
     if len(cut):
-        layers.append(alt.Chart(cut).mark_text(text="▶", dx=-9, fontSize=13, color=strong).encode(x=alt.X("high:Q"), y=y))
+        layers.append(alt.Chart(cut).mark_text(text="▶", dx=-9, fontSize=13, color="#1B2733").encode(x=alt.X("high:Q"), y=y))
     layers += _median(answer, end_s, zone, now, strong)
     if slurm is not None and answer.at <= slurm <= answer.at + timedelta(seconds=end_s):
         layers += _slurm(slurm, zone, now, names)
@@ -164,17 +169,17 @@ def _local(answer: WaitAnswer, seconds: float, zone: tzinfo) -> float:
     return _wall(answer.at + timedelta(seconds=seconds), zone)
 
 
-def _time_ticks(at: datetime, end_s: float, zone: tzinfo) -> tuple[list[float], str]:
+def _time_ticks(at: datetime, end_s: float, zone: tzinfo) -> tuple[list[int], str]:
     """Round times of day on the reader's clock, and their names (as JSON): the day at midnight and at the start."""
-    step = next((s for s in STEPS if end_s / s <= 7), STEPS[-1])
+    step = next((s for s in STEPS if end_s / s <= 8), STEPS[-1])
     first, last = _wall(at, zone), _wall(at + timedelta(seconds=end_s), zone)
     values = [math.ceil(first / step) * step + k * step for k in range(int(end_s / step) + 1)]
-    values = [float(v) for v in values if v <= last]
-    words: dict[str, str] = {}
+    values = [v for v in values if v <= last]
+    words: dict[str, list[str]] = {}
     for n, value in enumerate(values):
         local = datetime.fromtimestamp(value, UTC)
-        midnight = local.hour == local.minute == 0
-        words[f"{value:.0f}"] = short_day(local) if midnight else f"{local:%H:%M}" if n else f"{short_day(local)} {local:%H:%M}"
+        names_day = not n or local.hour == local.minute == 0
+        words[str(value)] = [f"{local:%H:%M}", *([short_day(local)] if names_day else [])]
     return values, json.dumps(words)
 
 
@@ -203,7 +208,7 @@ def like_chart(answer: WaitAnswer) -> alt.LayerChart | None:
         dots.append(
             {"x": 10 ** (first + (k + 0.5) * width), "y": height[k] - 0.5, "wait": span(0.0 if wait <= FLOOR_S else wait)}
         )
-    top = max(6, max(height.values()) + 2)
+    top = max(7, max(height.values()) + (4 if waited >= 60 else 2))
     ticks = [t for t in TICKS if first <= math.log10(t) <= last]
     words = json.dumps({str(t): span(t) for t in ticks})
     x = alt.X(
@@ -230,15 +235,16 @@ def like_chart(answer: WaitAnswer) -> alt.LayerChart | None:
         .mark_text(fontSize=12, color=strong, align="right" if near_end else "left", dx=-5 if near_end else 5)
         .encode(x=x, y=y, text="text:N"),
         alt.Chart(pd.DataFrame(dots))
-        .mark_circle(size=58, color=BLUES[0.5], opacity=0.9)
+        .mark_circle(size=58, color=dot_color(), opacity=0.95)
         .encode(x=x, y=y, tooltip=[alt.Tooltip("wait:N", title=_("waited"))]),
     ]
     if waited >= 60:
-        mark = pd.DataFrame([{"x": max(FLOOR_S, waited), "y": top - 0.7, "text": _("this job so far")}])
+        left = math.log10(waited) < (first + last) / 2
+        mark = pd.DataFrame([{"x": waited, "y": top - 1.9, "zero": 0, "text": _("this job so far")}])
         layers += [
-            alt.Chart(mark).mark_rule(color=ACCENT, strokeWidth=2, strokeDash=[5, 3]).encode(x=x),
+            alt.Chart(mark).mark_rule(color=ACCENT, strokeWidth=2, strokeDash=[5, 3]).encode(x=x, y=y, y2="zero:Q"),
             alt.Chart(mark)
-            .mark_text(color=ACCENT, align="right", dx=-5, fontSize=12, fontWeight=600)
+            .mark_text(color=ACCENT, align="left" if left else "right", dx=5 if left else -5, dy=2, fontSize=12, fontWeight=600)
             .encode(x=x, y=y, text="text:N"),
         ]
     return alt.layer(*layers).properties(height=210).configure_view(strokeWidth=0)

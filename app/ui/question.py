@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import streamlit as st
 
@@ -20,6 +20,7 @@ FIELDS = ("job", "partition", "gpu_type", "gpus", "nodes", "cpus", "mem", "time"
 """The parameters of the link that make a question; ``at`` says when it is asked."""
 
 REQUEST, JOB = N_("A request"), N_("A job id")
+FIRST = datetime(2000, 1, 1, tzinfo=UTC)
 MOST_GPUS, MOST_CPUS, MOST_NODES = 100_000, 10_000_000, 100_000
 
 
@@ -33,14 +34,18 @@ class Choices:
     qos: tuple[str, ...]
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def _choices(_frame: Frame, path: str, version: int, cluster: str) -> Choices:
+def _read_choices(_frame: Frame, path: str, version: int, cluster: str) -> Choices:
+    """Kept by path, version and cluster: Streamlit leaves out what begins with an underscore."""
+
     def names(table: str, column: str) -> tuple[str, ...]:
         rows = latest_reading(_frame.lake, table, cluster, _frame.now)
         return tuple(sorted({str(v) for v in rows[column].to_pylist() if v}))
 
     types = tuple(t for t in names("nodes", "gpu_type") if t != "mixed")
     return Choices(names("partitions", "partition"), types, names("associations", "account"), names("qos", "qos"))
+
+
+_choices: Callable[[Frame, str, int, str], Choices] = st.cache_data(_read_choices, max_entries=16, show_spinner=False)
 
 
 def choices(frame: Frame) -> Choices:
@@ -56,7 +61,15 @@ def asked() -> dict[str, str]:
 def asked_at(frame: Frame) -> datetime:
     """The instant in the link, else the frame's own. Raises ``UsageError``."""
     text = st.query_params.get("at", "")
-    return parse_instant(text, str(frame.zone)) if text else frame.default_at
+    if not text:
+        return frame.default_at
+    at = parse_instant(text, str(frame.zone))
+    if not FIRST <= at <= frame.now + timedelta(minutes=5):
+        raise UsageError(
+            _("the moment {text} cannot be asked about").format(text=text),
+            _("choose one up to now: the answer tells what was known then"),
+        )
+    return at
 
 
 def to_request(question: Mapping[str, str], user: str | None) -> Request:
@@ -67,11 +80,11 @@ def to_request(question: Mapping[str, str], user: str | None) -> Request:
         gpus = "1"
     if gpus:
         if not gpus.isdecimal() or int(gpus) > MOST_GPUS:
-            raise UsageError(_("{text} is not a number of GPUs").format(text=gpus), _("give a whole number"))
+            raise UsageError(_("the number of GPUs cannot be {text}").format(text=gpus), _("give a whole number"))
         options["gpus"] = f"{kind}:{gpus}" if kind and int(gpus) else gpus
     cpus = question.get("cpus", "")
     if cpus and (not cpus.isdecimal() or int(cpus) > MOST_CPUS):
-        raise UsageError(_("{text} is not a number of CPUs").format(text=cpus), _("give a whole number"))
+        raise UsageError(_("the number of CPUs cannot be {text}").format(text=cpus), _("give a whole number"))
     return from_options(options, user).merged(cpus=int(cpus) if cpus else None)
 
 

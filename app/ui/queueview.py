@@ -30,7 +30,7 @@ def reasons_chart(reasons: Sequence[ReasonCount]) -> alt.LayerChart:
                 "title": r.title,
                 "tasks": r.tasks,
                 "code": r.reason,
-                "who": who_words(r.who),
+                "who": _("who can act: {who}").format(who=who_words(r.who)),
                 "jobs": r.jobs,
                 "zero": 0,
                 "gpus": _("unknown") if r.gpus is None else str(r.gpus),
@@ -50,33 +50,19 @@ def reasons_chart(reasons: Sequence[ReasonCount]) -> alt.LayerChart:
         tooltip=[
             alt.Tooltip("title:N", title=_("why")),
             alt.Tooltip("code:N", title=_("Slurm's code")),
-            alt.Tooltip("who:N", title=_("who can act")),
+            alt.Tooltip("who:N", title=" "),
             alt.Tooltip("jobs:Q", title=_("records")),
             alt.Tooltip("tasks:Q", title=_("tasks")),
             alt.Tooltip("gpus:N", title=_("GPUs asked for")),
         ],
     )
-    return (
-        alt.layer(
-            base.mark_bar(color=BLUES[0.5], cornerRadius=2, height=13, yOffset=11).encode(x=x),
-            base.mark_text(align="left", dx=5, dy=11, fontSize=12.5, fontWeight=600, color=strong).encode(x=x, text="tasks:Q"),
-            base.mark_text(align="left", dy=-6, fontSize=13, color=strong).encode(x=alt.X("zero:Q"), text="title:N"),
-        )
-        .properties(height=alt.Step(48))
-        .configure_view(strokeWidth=0)
+    layers = alt.layer(
+        base.mark_text(align="left", dy=-17, fontSize=13, color=strong).encode(x=alt.X("zero:Q"), text="title:N"),
+        base.mark_bar(color=BLUES[0.5], cornerRadius=2, height=12, yOffset=1).encode(x=x),
+        base.mark_text(align="left", dx=5, dy=1, fontSize=12.5, fontWeight=600, color=strong).encode(x=x, text="tasks:Q"),
+        base.mark_text(align="left", dy=18, fontSize=11.5, color=faint).encode(x=alt.X("zero:Q"), text="who:N"),
     )
-
-
-def reasons_table(reasons: Sequence[ReasonCount]) -> pd.DataFrame:
-    """Who can act on each reason."""
-    return pd.DataFrame(
-        {
-            _("Why"): [r.title for r in reasons],
-            _("Who can act"): [who_words(r.who) for r in reasons],
-            _("tasks"): [r.tasks for r in reasons],
-            _("GPUs asked for"): pd.array([r.gpus for r in reasons], "Int64"),
-        }
-    )
+    return layers.properties(height=alt.Step(68)).configure_view(strokeWidth=0)
 
 
 def gpu_chart(stock: Sequence[GpuStock]) -> alt.LayerChart:

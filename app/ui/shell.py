@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -107,10 +107,12 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _forecaster(path: str, version: int, model_mark: int, cluster: str) -> Shared:
+def _make(path: str, version: int, model_mark: int, cluster: str) -> Shared:
     """Kept until the lake or the trained model changes; ``version`` and ``model_mark`` are there to tell that."""
     return Shared(Forecaster(Lake.open(path), cluster), threading.Lock())
+
+
+_forecaster: Callable[[str, int, int, str], Shared] = st.cache_resource(_make, max_entries=4, show_spinner=False)
 
 
 def _model_mark(lake: Lake) -> int:
@@ -138,7 +140,7 @@ def open_frame() -> Frame:
     with st.container(horizontal=True, vertical_alignment="center", key="marks"):
         if lake.manifest.state.get("demo"):
             st.badge(
-                _("Demonstration data: the cluster, its users and their jobs are made up"),
+                _("Demonstration: made-up users and jobs"),
                 icon=":material/science:",
                 color="orange",
             )

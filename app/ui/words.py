@@ -123,11 +123,11 @@ def who_words(who: Sequence[str]) -> str:
     named = [_(WHO[w]) for w in who if w in WHO]
     if "wait" not in who:
         return _(" or ").join(named) or _("nobody: the wait is over")
-    return _("{who}, or just wait").format(who=_(" or ").join(named)) if named else _("nobody needs to: just wait")
+    return _("{who}, or just wait").format(who=_(" or ").join(named)) if named else _("nobody has to; just wait")
 
 
 def as_markdown(text: str) -> str:
     """Text that Markdown shows as it stands: no emphasis, links, HTML, mathematics, icons or colours."""
     # Icons (:name:) and bare addresses are found after escapes are gone, so their marks are parted from what follows.
-    parted = re.sub(r"([:@]|www\.)(?=\S)", rf"\1{_JOINER}", text, flags=re.IGNORECASE)
+    parted = re.sub(r"([:@](?=[^\d\s])|www\.(?=\S))", rf"\1{_JOINER}", text, flags=re.IGNORECASE)
     return _PUNCTUATION.sub(r"\\\1", " ".join(parted.split()))

@@ -64,7 +64,6 @@ def show(frame: Frame, at: datetime, queue: QueueNow) -> None:
         st.subheader(_("Why jobs wait"), anchor=False)
         if queue.reasons:
             st.altair_chart(view.reasons_chart(queue.reasons), width="stretch", key="reasons", alt=_("Waiting tasks by reason"))
-            st.dataframe(view.reasons_table(queue.reasons), hide_index=True, width="stretch", key="who", placeholder=_("unknown"))
             st.caption(_("One reason is all Slurm keeps for a job: when it is gone, another may appear."))
         else:
             st.text(_("Nothing waits."))

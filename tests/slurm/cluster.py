@@ -21,8 +21,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PACKAGES = ("munge", "mariadb-server", "slurmctld", "slurmd", "slurmdbd", "slurm-client", "slurm-wlm-basic-plugins",
-            "slurm-wlm-mysql-plugin")
+PACKAGES = (
+    "munge",
+    "mariadb-server",
+    "slurmctld",
+    "slurmd",
+    "slurmdbd",
+    "slurm-client",
+    "slurm-wlm-basic-plugins",
+    "slurm-wlm-mysql-plugin",
+)
 USERS = ("qcann", "qcben", "qccid")
 CLUSTER = "qctest"
 SQL_PASSWORD = "only-on-loopback"
@@ -87,8 +95,9 @@ class Cluster:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SACCT_", "SQUEUE_", "SINFO_"))}
         return {**kept, "SLURM_CONF": str(self.conf), "LC_ALL": "C.UTF-8", "TZ": "UTC", "SLURM_BITSTR_LEN": "0"}
 
-    def run(self, *command: str | bytes, user: str | None = None, check: bool = True, cwd: Path | None = None,
-            timeout: float = 60) -> subprocess.CompletedProcess[bytes]:
+    def run(
+        self, *command: str | bytes, user: str | None = None, check: bool = True, cwd: Path | None = None, timeout: float = 60
+    ) -> subprocess.CompletedProcess[bytes]:
         """Run a client command, as ``user`` if named."""
         argv: list[str | bytes] = ["runuser", "-u", user, "--", *command] if user else list(command)
         done = subprocess.run(argv, env=self.env, cwd=cwd or self.home / "work", capture_output=True, timeout=timeout)
@@ -143,8 +152,18 @@ class Cluster:
                 hosts.write(self._hosts_line)
 
     def _folders(self) -> None:
-        for name, owner in (("etc", None), ("log", "slurm"), ("run", "slurm"), ("state", "slurm"), ("spool", None), ("dev", None),
-                            ("munge", "munge"), ("sql", "mysql"), ("work", None), ("bin", None)):
+        for name, owner in (
+            ("etc", None),
+            ("log", "slurm"),
+            ("run", "slurm"),
+            ("state", "slurm"),
+            ("spool", None),
+            ("dev", None),
+            ("munge", "munge"),
+            ("sql", "mysql"),
+            ("work", None),
+            ("bin", None),
+        ):
             folder = self.home / name
             folder.mkdir(exist_ok=True)
             if owner:
@@ -170,8 +189,11 @@ class Cluster:
     def _configure(self) -> None:
         etc = self.home / "etc"
         (etc / "slurm.conf").write_text(self._slurm_conf())
-        (etc / "gres.conf").write_text("".join(
-            f"NodeName={k.range} Name=gpu Type={k.gpu} File={self.home}/dev/gpu[0-{k.gpus - 1}]\n" for k in KINDS if k.gpu))
+        (etc / "gres.conf").write_text(
+            "".join(
+                f"NodeName={k.range} Name=gpu Type={k.gpu} File={self.home}/dev/gpu[0-{k.gpus - 1}]\n" for k in KINDS if k.gpu
+            )
+        )
         (etc / "cgroup.conf").write_text("CgroupAutomount=no\n")
         self.write_dbd_conf()
 
@@ -180,20 +202,20 @@ class Cluster:
         path.write_text(f"""\
 DbdHost=localhost
 DbdAddr=127.0.0.1
-DbdPort={self.ports['dbd']}
+DbdPort={self.ports["dbd"]}
 SlurmUser=slurm
 AuthType=auth/munge
 AuthInfo=socket={self.home}/munge/socket
 CommunicationParameters=NoInAddrAny
 StorageType=accounting_storage/mysql
 StorageHost=127.0.0.1
-StoragePort={self.ports['sql']}
+StoragePort={self.ports["sql"]}
 StorageUser=slurm
 StoragePass={SQL_PASSWORD}
 StorageLoc=slurm_acct
 LogFile={self.home}/log/slurmdbd.log
 PidFile={self.home}/run/slurmdbd.pid
-{f'PrivateData={private}' if private else ''}
+{f"PrivateData={private}" if private else ""}
 """)
         shutil.chown(path, "slurm", "slurm")
         path.chmod(0o600)
@@ -203,13 +225,16 @@ PidFile={self.home}/run/slurmdbd.pid
         nodes = "\n".join(
             f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={self.ports[node]} CPUs={k.cpus} Boards=1 Sockets=1 "
             f"CoresPerSocket={k.cpus} ThreadsPerCore=1 RealMemory={k.memory_mb} Weight={k.weight} Feature={k.features}"
-            f"{f' Gres=gpu:{k.gpu}:{k.gpus}' if k.gpu else ''} State=UNKNOWN" for k in KINDS for node in k.nodes)
+            f"{f' Gres=gpu:{k.gpu}:{k.gpus}' if k.gpu else ''} State=UNKNOWN"
+            for k in KINDS
+            for node in k.nodes
+        )
         return f"""\
 ClusterName={CLUSTER}
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=slurm
 SlurmdUser=root
-SlurmctldPort={self.ports['ctld']}
+SlurmctldPort={self.ports["ctld"]}
 AuthType=auth/munge
 CredType=cred/munge
 AuthInfo=cred_expire=5,socket={h}/munge/socket
@@ -257,32 +282,42 @@ PriorityWeightQOS=5000
 PriorityWeightTRES=CPU=100,GRES/gpu=1000
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=localhost
-AccountingStoragePort={self.ports['dbd']}
+AccountingStoragePort={self.ports["dbd"]}
 AccountingStoragePass={h}/munge/socket
 AccountingStorageEnforce=associations,limits,qos,safe
 AccountingStorageTRES=gres/gpu,gres/gpu:a100,gres/gpu:v100
 AccountingStoreFlags=job_comment
 JobAcctGatherType=jobacct_gather/linux
 JobAcctGatherFrequency=task=2
-GresTypes=gpu
 {nodes}
 PartitionName=gpu Nodes={gpu} Default=YES MaxTime=2-0 DefaultTime=1:00:00 PriorityJobFactor=20 PriorityTier=10 State=UP
 PartitionName=cpu Nodes={CPU.range} MaxTime=UNLIMITED DefaultTime=10 PriorityJobFactor=10 PriorityTier=10 State=UP
-PartitionName=debug Nodes=v100-1,cpu-1 MaxTime=30 MaxNodes=1 MaxMemPerNode=8000 QOS=debug PriorityJobFactor=100 PriorityTier=50 State=UP
+PartitionName=debug Nodes=v100-1,cpu-1 MaxTime=30 MaxNodes=1 MaxMemPerNode=8000 QOS=debug PriorityTier=50 State=UP
 PartitionName=long Nodes={A100.range} MaxTime=7-0 PriorityTier=5 AllowAccounts=vision State=UP
 PartitionName=down Nodes={CPU.range} MaxTime=60 State=DOWN
-PartitionName=hid Nodes={CPU.range} MaxTime=60 Hidden=YES State=UP
+PartitionName=hid Nodes={CPU.range} MaxTime=60 PriorityTier=10 Hidden=YES State=UP
 """
 
     # ------------------------------------------------------------------ daemons
 
-    def start(self, name: str, argv: Sequence[str], *, ready: Callable[[], bool], seconds: float = 60, user: str | None = None) -> None:
+    def start(
+        self, name: str, argv: Sequence[str], *, ready: Callable[[], bool], seconds: float = 60, user: str | None = None
+    ) -> None:
         """Start a daemon in the foreground of its own session and wait until it is ready."""
         with (self.home / "log" / f"{name}.out").open("ab") as out:
             # should this process be killed, the kernel ends the daemon too; it must not change its user by itself after that
-            self.daemons[name] = subprocess.Popen(["setpriv", "--pdeathsig", "TERM", *argv], env=self.env, cwd=self.home / "log",
-                                                  stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, user=user,
-                                                  group=user, extra_groups=[] if user else None)
+            self.daemons[name] = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "TERM", *argv],
+                env=self.env,
+                cwd=self.home / "log",
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                user=user,
+                group=user,
+                extra_groups=[] if user else None,
+            )
         for _ in wait(seconds, f"{name} is not ready"):
             if self.daemons[name].poll() is not None:
                 said = (self.home / "log" / f"{name}.out").read_text(errors="replace")[-2000:]
@@ -313,9 +348,21 @@ PartitionName=hid Nodes={CPU.range} MaxTime=60 Hidden=YES State=UP
         key.write_bytes(os.urandom(128))
         key.chmod(0o600)
         shutil.chown(key, "munge", "munge")
-        self.start("munged", ["/usr/sbin/munged", "-F", f"--key-file={key}", f"--socket={folder}/socket", f"--pid-file={folder}/pid",
-                              f"--log-file={folder}/log", f"--seed-file={folder}/seed", "--num-threads=4"],
-                   ready=lambda: self._ok("munge", f"--socket={folder}/socket", "-n"), user="munge")
+        self.start(
+            "munged",
+            [
+                "/usr/sbin/munged",
+                "-F",
+                f"--key-file={key}",
+                f"--socket={folder}/socket",
+                f"--pid-file={folder}/pid",
+                f"--log-file={folder}/log",
+                f"--seed-file={folder}/seed",
+                "--num-threads=4",
+            ],
+            ready=lambda: self._ok("munge", f"--socket={folder}/socket", "-n"),
+            user="munge",
+        )
 
     def _mariadb(self) -> None:
         sql = self.home / "sql"
@@ -328,7 +375,7 @@ socket={sql}/socket
 pid-file={sql}/pid
 log-error={sql}/error.log
 bind-address=127.0.0.1
-port={self.ports['sql']}
+port={self.ports["sql"]}
 skip-name-resolve
 skip-log-bin
 character-set-server=utf8mb4
@@ -339,29 +386,50 @@ innodb_flush_log_at_trx_commit=0
 innodb_doublewrite=0
 performance_schema=off
 """)
-        _system("mariadb-install-db", f"--defaults-file={conf}", "--user=mysql", "--auth-root-authentication-method=socket",
-                "--skip-test-db")
+        _system(
+            "mariadb-install-db",
+            f"--defaults-file={conf}",
+            "--user=mysql",
+            "--auth-root-authentication-method=socket",
+            "--skip-test-db",
+        )
         client = ("mariadb", "--no-defaults", "-u", "root", "-S", f"{sql}/socket")
-        self.start("mariadbd", ["mariadbd", f"--defaults-file={conf}"], ready=lambda: self._ok(*client, "-e", "SELECT 1"),
-                   user="mysql")
-        self.run(*client, "-e", f"CREATE DATABASE slurm_acct CHARACTER SET utf8mb4; CREATE USER 'slurm'@'127.0.0.1' IDENTIFIED BY "
-                                f"'{SQL_PASSWORD}'; GRANT ALL ON slurm_acct.* TO 'slurm'@'127.0.0.1';")
+        self.start(
+            "mariadbd", ["mariadbd", f"--defaults-file={conf}"], ready=lambda: self._ok(*client, "-e", "SELECT 1"), user="mysql"
+        )
+        self.run(
+            *client,
+            "-e",
+            f"CREATE DATABASE slurm_acct CHARACTER SET utf8mb4; CREATE USER 'slurm'@'127.0.0.1' IDENTIFIED BY "
+            f"'{SQL_PASSWORD}'; GRANT ALL ON slurm_acct.* TO 'slurm'@'127.0.0.1';",
+        )
 
     def start_slurmdbd(self) -> None:
-        self.start("slurmdbd", ["/usr/sbin/slurmdbd", "-D"], user="slurm",
-                   ready=lambda: "cpu" in self.text("sacctmgr", "-n", "-P", "show", "tres", "format=type", check=False))
+        self.start(
+            "slurmdbd",
+            ["/usr/sbin/slurmdbd", "-D"],
+            user="slurm",
+            ready=lambda: "cpu" in self.text("sacctmgr", "-n", "-P", "show", "tres", "format=type", check=False),
+        )
 
     def start_slurmctld(self) -> None:
-        self.start("slurmctld", [str(self.home / "bin" / "slurmctld"), "-D", "-f", str(self.conf)], user="slurm",
-                   ready=lambda: "is UP" in self.text("scontrol", "ping", check=False))
+        self.start(
+            "slurmctld",
+            [str(self.home / "bin" / "slurmctld"), "-D", "-f", str(self.conf)],
+            user="slurm",
+            ready=lambda: "is UP" in self.text("scontrol", "ping", check=False),
+        )
 
     def _slurmd(self) -> None:
         binaries = self.home / "bin"
         for kind in KINDS:
             for node in kind.nodes:
                 (self.home / "spool" / node).mkdir(exist_ok=True)
-                self.start(f"slurmd-{node}", [str(binaries / "slurmd"), "-D", "-N", node, "-f", str(self.conf), "-d",
-                                              str(binaries / "slurmstepd")], ready=lambda: True)
+                self.start(
+                    f"slurmd-{node}",
+                    [str(binaries / "slurmd"), "-D", "-N", node, "-f", str(self.conf), "-d", str(binaries / "slurmstepd")],
+                    ready=lambda: True,
+                )
         for _ in wait(60, "nodes are not up"):
             states = self.text("sinfo", "-h", "-N", "-o", "%N %T").split("\n")
             if len({s.split()[0] for s in states if s.endswith((" idle", " mixed"))}) == sum(k.count for k in KINDS):
@@ -469,6 +537,7 @@ def _system(*command: str) -> None:
 
 def install() -> None:
     """Install the Debian packages that are missing, without letting them start anything."""
+
     def there(package: str) -> bool:
         done = subprocess.run(["dpkg-query", "-W", "-f=${db:Status-Abbrev}", package], capture_output=True, text=True)
         return done.stdout.startswith("ii")

@@ -25,8 +25,14 @@ class Queuecast:
     def run(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """``queuecast WORDS --lake ...`` in another process, in English and UTC."""
         code = "from queuecast.cli.main import main; main()"
-        env = {**os.environ, "SLURM_CONF": str(self.cluster.conf), "LC_ALL": "C.UTF-8", "QUEUECAST_LANG": "en", "TZ": "UTC",
-               "QUEUECAST_LAKE": str(self.path)}
+        env = {
+            **os.environ,
+            "SLURM_CONF": str(self.cluster.conf),
+            "LC_ALL": "C.UTF-8",
+            "QUEUECAST_LANG": "en",
+            "TZ": "UTC",
+            "QUEUECAST_LAKE": str(self.path),
+        }
         done = subprocess.run([sys.executable, "-c", code, *words], env=env, capture_output=True, text=True, timeout=120)
         assert "Traceback" not in done.stderr, done.stderr
         if check:

@@ -14,7 +14,7 @@ from queuecast.collect.run import Runner
 from queuecast.collect.source import Capture, SourceFailure
 from queuecast.errors import NotPermitted, SlurmDown, SourceError
 
-from .cluster import ANYWHERE, CLUSTER, KINDS, Cluster, wait
+from .cluster import CLUSTER, KINDS, Cluster, wait
 from .truth import squeue
 from .workload import ANN, Workload
 
@@ -33,14 +33,14 @@ def take(source: LiveSource, *kinds: str) -> dict[str, tuple[Capture, bytes]]:
 
 def test_everything_listens_on_loopback_only(cluster: Cluster) -> None:
     """The test itself must not open the machine."""
-    ours = {f"{port:04X}" for port in cluster.ports.values()}
-    seen = set()
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+    ours = {f"{port:04X}": name for name, port in cluster.ports.items()}
+    seen = {}
+    for line in [*Path("/proc/net/tcp").read_text().splitlines(), *Path("/proc/net/tcp6").read_text().splitlines()]:
         address, _, port = line.split()[1].partition(":")
-        if line.split()[3] == "0A" and port in ours:
-            seen.add(port)
-            assert address != ANYWHERE, f"port {int(port, 16)} is open to everyone"
-    assert {f"{cluster.ports[n]:04X}" for n in ("sql", "dbd", "ctld")} <= seen
+        if line.split()[3] == "0A" and port in ours:  # 0A: listening
+            seen[ours[port]] = address
+    assert set(seen) >= {"sql", "dbd", "ctld", "cpu-1"}
+    assert set(seen.values()) == {"0100007F"}, seen
 
 
 def test_every_kind_comes_in(workload: Workload) -> None:
@@ -86,9 +86,18 @@ def test_waiting_arrays_are_one_record(workload: Workload) -> None:
 
 def test_user_formats_change_nothing(workload: Workload, monkeypatch: pytest.MonkeyPatch) -> None:
     before = take(LiveSource(), "squeue", "sacct", "sinfo")
-    for name, value in (("SQUEUE_FORMAT", "%i"), ("SQUEUE_FORMAT2", "JobID"), ("SQUEUE_USERS", "nobody"), ("SQUEUE_STATES", "R"),
-                        ("SACCT_FORMAT", "JobID"), ("SINFO_FORMAT", "%N"), ("SLURM_TIME_FORMAT", "relative"), ("TZ", "Asia/Tokyo"),
-                        ("SQUEUE_PARTITION", "long"), ("SLURM_BITSTR_LEN", "8")):
+    for name, value in (
+        ("SQUEUE_FORMAT", "%i"),
+        ("SQUEUE_FORMAT2", "JobID"),
+        ("SQUEUE_USERS", "nobody"),
+        ("SQUEUE_STATES", "R"),
+        ("SACCT_FORMAT", "JobID"),
+        ("SINFO_FORMAT", "%N"),
+        ("SLURM_TIME_FORMAT", "relative"),
+        ("TZ", "Asia/Tokyo"),
+        ("SQUEUE_PARTITION", "long"),
+        ("SLURM_BITSTR_LEN", "8"),
+    ):
         monkeypatch.setenv(name, value)
     after = take(LiveSource(), "squeue", "sacct", "sinfo")
     for kind in before:
@@ -142,12 +151,16 @@ def test_columns_that_slurm_does_not_know_are_found_out(workload: Workload, monk
     source = LiveSource()
     found = take(source, "squeue", "assoc", "events")
     assert {kind: capture.missing_fields for kind, (capture, _) in found.items()} == {
-        "squeue": ("NoSuch",), "assoc": ("NoSuch",), "events": ("NoSuch",)}
+        "squeue": ("NoSuch",),
+        "assoc": ("NoSuch",),
+        "events": ("NoSuch",),
+    }
     assert take(source, "squeue")["squeue"][1].split(b"\n")[0] == b"JOBID\x1fJOBID\x1fNAME\x1f"
 
 
 def test_history_in_windows_is_the_whole(workload: Workload) -> None:
     """Jobs at the edge of two windows come twice; none is lost."""
+
     def ids(results: list[Capture | SourceFailure], data: list[bytes]) -> set[bytes]:
         assert all(isinstance(r, Capture) for r in results)
         return {row.split(D)[0] for part in data for row in part.split(b"\n")[1:] if row.count(D) > 20}
@@ -155,8 +168,9 @@ def test_history_in_windows_is_the_whole(workload: Workload) -> None:
     now = datetime.now(UTC)
     whole = ids([], [take(LiveSource(first_window=timedelta(hours=2)), "sacct")["sacct"][1]])
     parts, results = [], []
-    for result in LiveSource(overlap=timedelta(0)).history(now - timedelta(minutes=30), now + timedelta(minutes=1), timedelta(minutes=2),
-                                                           0.0, ["sacct"]):
+    for result in LiveSource(overlap=timedelta(0)).history(
+        now - timedelta(minutes=30), now + timedelta(minutes=1), timedelta(minutes=2), 0.0, ["sacct"]
+    ):
         results.append(result)
         if isinstance(result, Capture):
             with result.raw() as stream:
@@ -177,7 +191,6 @@ def test_doctor_on_a_healthy_cluster(workload: Workload) -> None:
     assert [f for f in user.values() if f.level != "ok"] == []
 
 
-@pytest.mark.order("last")
 def test_database_away_and_back_with_private_data(workload: Workload, cluster: Cluster) -> None:
     """slurmdbd stopped: a clear message, the live view goes on. Then it hides others' jobs: doctor notices."""
     cluster.stop("slurmdbd")
@@ -201,7 +214,6 @@ def test_database_away_and_back_with_private_data(workload: Workload, cluster: C
     assert "adminlevel=operator" in found["own_jobs_only"].todo
 
 
-@pytest.mark.order("last")
 def test_controller_away(workload: Workload, cluster: Cluster, tmp_path: Path) -> None:
     """slurmctld stopped: accounting still comes in, under the right name, and the wait is that of one call."""
     memory = tmp_path / "memory.json"
@@ -216,8 +228,11 @@ def test_controller_away(workload: Workload, cluster: Cluster, tmp_path: Path) -
         assert {r.cluster for r in good.values()} == {CLUSTER}
         assert all(isinstance(r.error, SlurmDown) for r in results.values() if isinstance(r, SourceFailure))
         assert seconds < 45, "more than two calls waited for the controller"
-        alone: list[SourceError] = [r.error for r in LiveSource(retries=0, timeouts={"squeue": 1.0}).captures(kinds=["squeue"])
-                                    if isinstance(r, SourceFailure)]
+        alone: list[SourceError] = [
+            r.error
+            for r in LiveSource(retries=0, timeouts={"squeue": 1.0}).captures(kinds=["squeue"])
+            if isinstance(r, SourceFailure)
+        ]
         assert len(alone) == 1
     finally:
         cluster.start_slurmctld()

@@ -7,21 +7,59 @@ from datetime import UTC, datetime
 
 from .cluster import Cluster
 
-SACCT = ("JobIDRaw", "JobID", "State", "ExitCode", "UID", "User", "Account", "Partition", "Submit", "Eligible", "Start", "End", "ElapsedRaw",
-         "NNodes", "ReqCPUS", "AllocCPUS", "ReqTRES", "AllocTRES", "NodeList", "TimelimitRaw")
+SACCT = (
+    "JobIDRaw",
+    "JobID",
+    "State",
+    "ExitCode",
+    "UID",
+    "User",
+    "Account",
+    "Partition",
+    "Submit",
+    "Eligible",
+    "Start",
+    "End",
+    "ElapsedRaw",
+    "NNodes",
+    "ReqCPUS",
+    "AllocCPUS",
+    "ReqTRES",
+    "AllocTRES",
+    "NodeList",
+    "TimelimitRaw",
+)
 """Columns in which nobody can write a ``|`` or a newline."""
 
 Row = dict[str, str]
 
 
 def sacct(cluster: Cluster) -> list[Row]:
-    """Jobs without steps, all attempts, as accounting has them."""
+    """Jobs without steps, all attempts, as accounting has them. The run time of those that still run is left out: it grows."""
     text = cluster.text("sacct", "-a", "-D", "-X", "-n", "-P", "-S", "now-1day", "-E", "now", "-o", ",".join(SACCT))
-    return [dict(zip(SACCT, line.split("|"), strict=True)) for line in text.splitlines()]
+    rows = [dict(zip(SACCT, line.split("|"), strict=True)) for line in text.splitlines()]
+    for row in rows:
+        if row["End"] == "Unknown":
+            row["ElapsedRaw"] = ""
+        # cancelled before slurmdbd knew the job: then it prints Start=End, as old releases always did
+        if row["NodeList"] == "None assigned" and row["Start"] == row["End"]:
+            row["Start"] = "None"
+    return rows
 
 
-SQUEUE = {"raw": "%A", "shown": "%i", "state": "%T", "reason": "%r", "priority": "%Q", "nodes": "%D", "cpus": "%C", "partition": "%P",
-          "user": "%u", "submit": "%V", "start": "%S"}
+SQUEUE = {
+    "raw": "%A",
+    "shown": "%i",
+    "state": "%T",
+    "reason": "%r",
+    "priority": "%Q",
+    "nodes": "%D",
+    "cpus": "%C",
+    "partition": "%P",
+    "user": "%u",
+    "submit": "%V",
+    "start": "%S",
+}
 
 
 def squeue(cluster: Cluster, *options: str) -> dict[str, Row]:
@@ -43,7 +81,11 @@ def queue_name(cluster: Cluster, job_id: int) -> bytes:
 
 def blocks(cluster: Cluster, *what: str) -> list[Row]:
     """``scontrol show ... -o``: one line per thing, ``Key=value`` (values with blanks are cut at the first)."""
-    return [dict(re.findall(r"(\S+?)=(\S*)", line)) for line in cluster.text("scontrol", "-a", "-o", *what).splitlines() if "=" in line]
+    return [
+        dict(re.findall(r"(\S+?)=(\S*)", line))
+        for line in cluster.text("scontrol", "-a", "-o", *what).splitlines()
+        if "=" in line
+    ]
 
 
 def gpus(tres: str) -> int:

@@ -49,12 +49,33 @@ class Workload:
     expect: dict[str, str] = field(default_factory=dict)
     short: list[str] = field(default_factory=list)
 
-    def submit(self, key: str, user: str, *args: str | bytes, wrap: str = "sleep 900", partition: str | None = "cpu",
-               name: str | bytes | None = None) -> int | None:
+    def submit(
+        self,
+        key: str,
+        user: str,
+        *args: str | bytes,
+        wrap: str = "sleep 900",
+        partition: str | None = "cpu",
+        name: str | bytes | None = None,
+    ) -> int | None:
         """sbatch as ``user``; the id, or None if Slurm refused (then ``refused`` tells why)."""
         place = ["-p", partition] if partition else []
-        done = self.cluster.run("sbatch", "--parsable", "-A", ACCOUNT[user], *place, "-o", "/dev/null", "-J", name or key, *args,
-                                "--wrap", wrap, user=user, check=False)
+        done = self.cluster.run(
+            "sbatch",
+            "--parsable",
+            "-A",
+            ACCOUNT[user],
+            *place,
+            "-o",
+            "/dev/null",
+            "-J",
+            name or key,
+            *args,
+            "--wrap",
+            wrap,
+            user=user,
+            check=False,
+        )
         if done.returncode:
             self.refused[key] = done.stderr.decode(errors="replace")
             return None
@@ -95,10 +116,28 @@ def play(cluster: Cluster) -> Workload:
 
 
 def _nodes_and_reservations(c: Cluster) -> None:
-    c.run("scontrol", "create", "reservation", "ReservationName=workshop", "StartTime=now+2hours", "Duration=1:00:00", "Nodes=v100-1",
-          f"Users={BEN}", "Flags=IGNORE_JOBS")
-    c.run("scontrol", "create", "reservation", "ReservationName=maintenance", "StartTime=now+3days", "Duration=8:00:00", "Nodes=ALL",
-          "Users=root", "Flags=MAINT,IGNORE_JOBS")
+    c.run(
+        "scontrol",
+        "create",
+        "reservation",
+        "ReservationName=workshop",
+        "StartTime=now+2hours",
+        "Duration=1:00:00",
+        "Nodes=v100-1",
+        f"Users={BEN}",
+        "Flags=IGNORE_JOBS",
+    )
+    c.run(
+        "scontrol",
+        "create",
+        "reservation",
+        "ReservationName=maintenance",
+        "StartTime=now+3days",
+        "Duration=8:00:00",
+        "Nodes=ALL",
+        "Users=root",
+        "Flags=MAINT,IGNORE_JOBS",
+    )
     c.run("scontrol", "update", "NodeName=cpu-3", "State=DRAIN", 'Reason=bad DIMM | slot "3", see ticket')
 
 
@@ -124,8 +163,25 @@ def _ending(w: Workload) -> None:
     w.ends("requeue-once", ANN, wrap="[ ${SLURM_RESTART_COUNT:-0} -ge 1 ] || exit 98")
     w.need("requeue-held", ANN, "-n1", "--mem=10", "-t", "5", wrap="exit 99")
     w.short.append("het-done")
-    w.need("het-done", BEN, "-p", "cpu", "-n1", "--mem=10", "-t", "5", ":", "-p", "cpu", "-n2", "--mem=20", "-t", "5", partition=None,
-           wrap="true")
+    w.need(
+        "het-done",
+        BEN,
+        "-p",
+        "cpu",
+        "-n1",
+        "--mem=10",
+        "-t",
+        "5",
+        ":",
+        "-p",
+        "cpu",
+        "-n2",
+        "--mem=20",
+        "-t",
+        "5",
+        partition=None,
+        wrap="true",
+    )
     w.cluster.run("srun", "-A", "vision", "-p", "cpu", "-n1", "--mem=10", "-t", "5", "-J", "interactive", "true", user=ANN)
 
 
@@ -144,8 +200,25 @@ def _waiting(w: Workload) -> None:
     w.waits("Resources", "wait-first", BEN, "-N1", "-n1", "--gres=gpu:a100:4", "-t", "1:00:00", partition="gpu")
     w.waits("Priority", "wait-behind", BEN, "-N1", "-n1", "--gres=gpu:a100:3", "--nice=200", "-t", "1:00:00", partition="gpu")
     w.need("wait-two-partitions", ANN, "-N1", "-n1", "--gres=gpu:a100:4", "--nice=300", "-t", "1:00:00", partition="gpu,long")
-    w.need("wait-het", ANN, "-p", "gpu", "-n1", "--gres=gpu:a100:4", "--mem=1G", "-t", "30", ":", "-p", "cpu", "-n2", "--mem=1G", "-t", "30",
-           partition=None)
+    w.need(
+        "wait-het",
+        ANN,
+        "-p",
+        "gpu",
+        "-n1",
+        "--gres=gpu:a100:4",
+        "--mem=1G",
+        "-t",
+        "30",
+        ":",
+        "-p",
+        "cpu",
+        "-n2",
+        "--mem=1G",
+        "-t",
+        "30",
+        partition=None,
+    )
     w.waits("JobHeldUser", "held-user", ANN, "-H", "-n1", "--mem=10", "-t", "5")
     w.waits("JobHeldAdmin", "held-admin", BEN, "--begin=now+1hour", "-n1", "--mem=10", "-t", "5")
     w.waits("BeginTime", "begin", BEN, "--begin=now+2hours", "-n1", "--mem=10", "-t", "5")
@@ -153,7 +226,17 @@ def _waiting(w: Workload) -> None:
     w.waits("DependencyNeverSatisfied", "never", ANN, "-d", f"afterok:{w.ids['exit-7']}", "-n1", "--mem=10", "-t", "5")
     w.waits("JobArrayTaskLimit", "array-throttled", BEN, "--array=0-9%2", "-n1", "--mem=10", "-t", "30")
     w.waits("JobHeldUser", "array-large", BEN, "--array=0-49999", "-H", "-n1", "--mem=10", "-t", "5")
-    w.waits("JobHeldUser", "array-gaps", ANN, "--array=" + ",".join(str(n) for n in range(1, 120, 3)), "-H", "-n1", "--mem=10", "-t", "5")
+    w.waits(
+        "JobHeldUser",
+        "array-gaps",
+        ANN,
+        "--array=" + ",".join(str(n) for n in range(1, 120, 3)),
+        "-H",
+        "-n1",
+        "--mem=10",
+        "-t",
+        "5",
+    )
     # in a partition where nothing else waits: behind another job the reason would be Priority every other time
     w.waits("Licenses", "licence", BEN, "-n1", "--mem=10", "-t", "5", "-L", "matlab:2", partition="hid")
     w.waits("Licenses", "cancelled-waiting", BEN, "-n1", "--mem=10", "-t", "5", "-L", "matlab:4", partition="hid")
@@ -221,7 +304,10 @@ def settle(w: Workload) -> None:
         live = {int(n) for n in c.text("squeue", "-h", "-a", "-t", "PD,R,CG,CF,RQ", "-o", "%F").split()}
         if live & short:
             return False
-        rows = (line.split("|") for line in c.text("sacct", "-a", "-X", "-n", "-P", "-S", "now-1hour", "-E", "now", "-o", "JobIDRaw,State").split())
+        rows = (
+            line.split("|")
+            for line in c.text("sacct", "-a", "-X", "-n", "-P", "-S", "now-1hour", "-E", "now", "-o", "JobIDRaw,State").split()
+        )
         open_ = {int(r[0]) for r in rows if len(r) > 1 and r[1] in ("PENDING", "RUNNING", "REQUEUED")}
         return not open_ & short
 
@@ -234,7 +320,11 @@ def settle(w: Workload) -> None:
         _until(w, "explained", reasons_stand, 60)
     except ClusterError as error:
         shown = reasons(c)
-        odd = {k: (reason, shown.get(w.ids[k])) for k, reason in w.expect.items() if not (shown.get(w.ids[k]) or "-").startswith(reason)}
+        odd = {
+            k: (reason, shown.get(w.ids[k]))
+            for k, reason in w.expect.items()
+            if not (shown.get(w.ids[k]) or "-").startswith(reason)
+        }
         raise ClusterError(f"{error}; expected and shown: {odd}\n{c.text('squeue', '-a', check=False)}") from error
 
 

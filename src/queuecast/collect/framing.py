@@ -106,28 +106,37 @@ class Framer:
                 first = False
                 buffer = buffer.removeprefix(b"\xef\xbb\xbf")
                 refuse_binary(buffer)
-            if data:
+            last = len(data) < self.block
+            sample = 0
+            if last:
+                block, rest = buffer, b""
+            else:
                 cut = buffer.rfind(b"\n") + 1
                 if not cut:
-                    carry = too_long(buffer, self.stream, self.rejects, self._line,
-                                     self.block) if len(buffer) > MAX_LINE else buffer
+                    carry = (too_long(buffer, self.stream, self.rejects, self._line, self.block) if len(buffer) > MAX_LINE
+                             else buffer)
                     continue
+                sample = self._last_sample(buffer)
+                cut = sample or cut
                 block, rest = buffer[:cut], buffer[cut:]
-            else:
-                block, rest = buffer, b""
             if block:
                 if self.dialect is not None and self.dialect.quoted:
                     yield from self._quoted(block + rest)
                     return
-                held = yield from self._cut(block, last=not data)
+                held = yield from self._cut(block, last=last or bool(sample))
                 if self.dialect is not None and self.dialect.quoted:
                     yield from self._quoted(held + rest)
                     return
                 carry = held + rest
-            if not data:
+            if last:
                 break
         if self.dialect is None and not self.seen.messages and not self.seen.markers:
             raise ParseError("empty file" if not self.seen.read else "no header line")
+
+    def _last_sample(self, buffer: bytes) -> int:
+        """Where the last sample begins, so that a snapshot is not cut in two; 0 if that is not known."""
+        at = buffer.rfind(b"\n### ") + 1 if self.sampled else 0
+        return at if at and MARKER.match(buffer[at : at + 200]) else 0
 
     def _cut(self, block: bytes, *, last: bool) -> Generator[Frame, None, bytes]:
         """Frames of a block; returns its tail, which must wait for what follows."""

@@ -46,6 +46,7 @@ _STARTS: tuple[tuple[str, str, str], ...] = (
     (r"%[A-Za-z]\s+%[A-Za-z]", "other", "a list of format letters"),
     (r"\$ s\w+", "other", "a transcript of commands"),
 )
+_SLURM_JSON = re.compile(r'"(meta|plugin|jobs|sinfo|nodes|shares|associations|statistics|job_id|partition)"')
 _COMMANDS = ("sacct", "squeue", "sinfo", "sprio", "sshare", "sacctmgr", "scontrol", "sdiag", "sreport", "sstat")
 
 
@@ -72,7 +73,7 @@ def identify(head: bytes, name: str = "", command: str = "") -> Guess | None:
     if not text:
         return guess("other", "empty output") if sampled or args or by_name else None
     if text[0] in "{[" and re.match(r"[{\[]\s*(\"|\{|\}|\])", text):
-        return guess("other", "JSON") if by_name or '"meta"' in text or '"jobs"' in text or '"plugin"' in text else None
+        return guess("other", "JSON") if by_name or _SLURM_JSON.search(text) else None
     if all(MESSAGE.match(line) or not line.strip() for line in lines):
         return guess("other", "messages of Slurm only")
     if by_name and ("yaml" in name or "--yaml" in command):

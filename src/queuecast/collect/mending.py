@@ -21,6 +21,13 @@ _OR_TEXT = frozenset(("constraints", "features", "availfeatures", "activefeature
                       "dependency"))
 """Columns in which Slurm's own syntax has a ``|``."""
 
+_PRICE = {**dict.fromkeys(USER_TEXT, 1.5), **dict.fromkeys(("jobname", "name", "comment", "submitline", "workdir"), 1.0),
+          **dict.fromkeys(_OR_TEXT, 2.0)}
+"""What a surplus field costs in a column: the texts that users really write take it first."""
+
+_SHAPES = {"workdir": re.compile(r"/|$"), "submitline": re.compile(r"\S*(sbatch|srun|salloc)\b|$")}
+"""How texts of a column begin, where several columns could take a surplus."""
+
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|\d+|[Uu]nknown|None|N/A|NONE|"
 _SPAN = r"(\d+-)?(\d+:)*\d+(\.\d+)?|UNLIMITED|Partition_Limit|INVALID|N/A|NOT_SET|INFINITE|infinite|n/a|"
 _SIZE = r"[\d.]*[KMGTPE?]?[nc]?|16\?"
@@ -50,6 +57,8 @@ _CHECKS: dict[str, str] = {
     **dict.fromkeys(("reqtres", "alloctres", "tresusageintot", "tresusageinmax", "tresusageinave", "tresusageinmin",
                      "tresusageouttot",
                      "tresusageoutmax", "tresusageoutave", "tresusageoutmin"), r"([^=,\s]+=[^=,\s]+(,|$))*"),
+    "consumedenergy": r"[\d.]*[KMGT]?",
+    "dependency": r"[^\n]*",
     "timelimitraw": r"\d*|UNLIMITED|Partition_Limit|INVALID",
     "nodelist": r"(None assigned|\S*)",
 }
@@ -57,6 +66,9 @@ _COMPILED = {key: re.compile(f"(?:{pattern})") for key, pattern in _CHECKS.items
 
 REJECT, SHIFTED, LENIENT, BLANK = 100.0, 50.0, 10.0, 0.1
 """Costs: a line without a record; a lone line whose id is wrong; a record with a doubtful value; a blank line taken in."""
+
+ODD_SHAPE, EMPTY_PIECE = 2.0, 0.4
+"""Costs of a surplus taken by a column: its text then begins unlike such texts; a piece of it is empty."""
 
 MAX_LINES = 400
 MAX_SURPLUS = 60
@@ -99,7 +111,7 @@ def check(key: str, value: str) -> bool:
 def fit(fields: list[str], keys: tuple[str, ...], delimiter: str) -> tuple[float, list[str]] | None:
     """Bring ``fields`` to the columns ``keys``: the cost and the fields, None if it cannot be."""
     surplus = len(fields) - len(keys)
-    if surplus < 0:
+    if surplus < 0 or surplus and delimiter == "\x1f":  # nobody writes 0x1f into a name: a surplus there is another fault
         return None
     if surplus == 0:
         bad = {k: v for k, v in zip(keys, fields, strict=True) if not check(k, v)}
@@ -120,15 +132,22 @@ def _absorb(fields: list[str], keys: tuple[str, ...], surplus: int, delimiter: s
     frontier: dict[int, tuple[float, tuple[int, ...]]] = {0: (0.0, ())}
     for j, key in enumerate(keys):
         step: dict[int, tuple[float, tuple[int, ...]]] = {}
-        price = 1.0 if key in USER_TEXT else 2.0 if key in _OR_TEXT else 0.0
+        price = _PRICE.get(key, 0.0)
+        shape = _SHAPES.get(key)
         for extra, (cost, path) in frontier.items():
-            if not price and not check(key, fields[j + extra]):
+            first = fields[j + extra]
+            if (not price or key in _OR_TEXT) and not check(key, first):
                 continue
+            if shape is not None and not shape.match(first):
+                cost += ODD_SHAPE
+            total = cost
             for more in range(surplus - extra + 1) if price else (0,):
-                total = cost + more * price
+                if more:
+                    total += price + (EMPTY_PIECE if not fields[j + extra + more] else 0.0)
+                start = EMPTY_PIECE if more and not first else 0.0
                 known = step.get(extra + more)
-                if known is None or total < known[0]:
-                    step[extra + more] = (total, (*path, more))
+                if known is None or total + start < known[0]:
+                    step[extra + more] = (total + start, (*path, more))
         frontier = step
     if surplus not in frontier:
         return None
@@ -158,11 +177,22 @@ def _can_start(fields: list[str], keys: tuple[str, ...]) -> bool:
     return True
 
 
+def _begins(fields: list[str], keys: tuple[str, ...]) -> bool:
+    """Is this the beginning of a record that was cut off? Then it is no continuation of the line before."""
+    told = 0
+    for key, value in zip(keys, fields[:-1], strict=False):
+        if not check(key, value):
+            return False
+        told += key in _COMPILED and bool(value)
+    return told >= 2
+
+
 def mend(run: list[Odd], keys: tuple[str, ...], delimiter: str) -> list[Mended]:
     """Cut a run of lines into records. Every line of the run is in one of the results, or blank."""
     n, wanted = len(run), len(keys) - 1
     best: list[tuple[float, int, list[str] | None]] = [(0.0, 0, None)]
     starts = [_can_start(o.text.split(delimiter), keys) for o in run]
+    fresh = [_begins(o.text.split(delimiter), keys) for o in run]
     for end in range(1, n + 1):
         last = run[end - 1]
         choice: tuple[float, int, list[str] | None] = (best[end - 1][0] + (0.0 if last.blank else REJECT), end - 1, None)
@@ -170,6 +200,8 @@ def mend(run: list[Odd], keys: tuple[str, ...], delimiter: str) -> list[Mended]:
         for begin in range(end - 1, max(-1, end - 1 - MAX_LINES), -1):
             count += run[begin].count
             blanks += run[begin].blank
+            if begin < end - 1 and fresh[begin + 1]:
+                break
             if count < wanted or not (starts[begin] or begin == end - 1):
                 continue
             if count > wanted + MAX_SURPLUS and begin < end - 1:

@@ -27,7 +27,8 @@ class RecordedFolder:
     """Recorded output below ``path`` (a folder or one file).
 
     ``zone`` and ``cluster`` override what the folder tells: ``zone.txt`` or ``queuecast.toml`` (``zone``, ``cluster``), the
-    data's own cluster names; the zone is UTC if nothing tells. ``notes`` and ``skipped`` fill while `captures` runs.
+    data's own cluster names; the zone is UTC if nothing tells. ``notes``, ``skipped``
+    and ``assumed`` (files whose moment is only their date) fill while `captures` runs.
     """
 
     path: Path
@@ -35,6 +36,7 @@ class RecordedFolder:
     cluster: str | None = None
     notes: list[str] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -71,11 +73,14 @@ class RecordedFolder:
         for file, guess in sorted(found, key=lambda f: (rank.get(f[1].kind, len(rank)), f[0])):
             if kinds is not None and guess.kind not in kinds:
                 continue
-            at = guess.taken_at or self._taken_at(file, root, guess, zone)
+            at = guess.taken_at or self._taken_at(file, root, zone)
             if since is not None and at < since and not guess.sampled:
                 continue
             yield Capture(guess.kind, at, cluster, zone, guess.command, version, partial(open_any, file), sampled=guess.sampled,
                           source_file=file.relative_to(root).as_posix())
+        if self.assumed:
+            few = ", ".join(self.assumed[:3]) + (", ..." if len(self.assumed) > 3 else "")
+            self.notes.append(f"when {len(self.assumed)} file(s) were taken is assumed from their dates ({few}): taken-at.txt can tell")
 
     def why_empty(self) -> str:
         """Why nothing was found, for a person."""
@@ -92,7 +97,7 @@ class RecordedFolder:
         zone_of(told)  # ConfigError for an unknown name
         return told
 
-    def _taken_at(self, file: Path, root: Path, guess: Guess, zone: str) -> datetime:
+    def _taken_at(self, file: Path, root: Path, zone: str) -> datetime:
         for folder in (file.parent, root):
             text = _first_line(folder / "taken-at.txt")
             if text is not None:
@@ -103,9 +108,8 @@ class RecordedFolder:
                                       "Write 2026-06-13T09:24:11, or epoch seconds.") from error
                 if value is not None:
                     return value
-        del guess
         at = datetime.fromtimestamp(int(file.stat().st_mtime), UTC)
-        self.notes.append(f"{file.relative_to(root).as_posix()}: taken at {at:%Y-%m-%d %H:%M:%S} UTC, by the file's date")
+        self.assumed.append(file.relative_to(root).as_posix())
         return at
 
 

@@ -66,14 +66,19 @@ def kaplan_meier(waits: Floats, started: Flags, weights: Floats | None = None) -
     # The next job may exceed all n seen: (n + 1) in the denominator, as for order statistics.
     total = float(w.sum())
     step = (1.0 - survival) * total / (total + 1.0)
-    times, first = np.unique(t[d], return_index=True)
+    times, first, count = np.unique(t[d], return_index=True, return_counts=True)
     if not len(times):
         return WaitDistribution(np.array([0.0, 1.0]), np.array([0.0, 0.0]))
     upper = step[d][np.r_[first[1:] - 1, d.sum() - 1]]
     lower = np.r_[0.0, upper[:-1]]
-    middle = (lower + upper) / 2
-    z = np.r_[np.log1p(times), np.log1p(times[-1]) + 1e-9]
-    p = np.r_[middle, upper[-1]]
+    # A single job's step is passed at its middle. Many jobs with the same wait (all that start at once) are a real
+    # step: all but half a job on either side stays at that wait and is not smeared towards the next one.
+    half = (upper - lower) / count / 2
+    z = np.repeat(np.log1p(times), 2)
+    z[1::2] += 1e-9
+    p = np.empty(2 * len(times))
+    p[0::2], p[1::2] = lower + half, upper - half
+    z, p = np.maximum.accumulate(np.r_[z, z[-1] + 1e-9]), np.r_[p, upper[-1]]
     if times[0] > 0:
         z, p = np.r_[0.0, z], np.r_[0.0, p]
     return WaitDistribution(z, p)

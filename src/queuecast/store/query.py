@@ -51,7 +51,7 @@ def connect(lake: Lake, *, memory: str = "1GB") -> duckdb.DuckDBPyConnection:
 
 _WAITS_VIEW = """
 CREATE VIEW waits AS
-SELECT *, greatest(0, epoch("start") - epoch(coalesce(eligible, submit)))::BIGINT AS wait_s,
+SELECT *, CASE WHEN "start" IS NOT NULL THEN greatest(0, epoch("start") - epoch(coalesce(eligible, submit)))::BIGINT END AS wait_s,
        (epoch("start") - epoch(submit))::BIGINT AS submit_to_start_s
 FROM jobs"""
 
@@ -80,7 +80,7 @@ def read_only(lake: Lake, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
         con.execute(f"SET allowed_paths = {allowed}")
         con.execute("SET enable_external_access = false")
         con.execute("SET lock_configuration = true")
-        return con.execute(sql, list(parameters)).to_arrow_table()
+        return con.sql(sql, params=list(parameters)).to_arrow_table()
     except duckdb.Error as error:
         raise UsageError(f"SQL: {str(error).strip()}", "tables: " + ", ".join(TABLES) + ", waits") from error
     finally:

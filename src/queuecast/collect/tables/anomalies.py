@@ -45,15 +45,18 @@ def _resized(c: Columns, jobs: dict[str, pa.Array]) -> Mask:
     if c.has("originalsluid") and c.has("sluid"):
         first = c.text("originalsluid")
         out |= mask_of(pc.not_equal(first, jobs["sluid"]))
-    if c.n > 1:
-        ids = jobs["job_id"]
-        again = mask_of(pc.equal(ids.slice(1), ids.slice(0, c.n - 1)))
+    # the row before the first stands in the block before
+    before = c.env.state.get("last job") or {"job_id": None, "end": None, "state": None}
+    ids, end, state = (pa.concat_arrays([pa.array([before[n]], jobs[n].type), jobs[n]]) for n in ("job_id", "end", "state"))
+    if c.n:
+        c.env.state["last job"] = {"job_id": ids[-1].as_py(), "end": end[-1].as_py(), "state": state[-1].as_py()}
+        again = mask_of(pc.equal(jobs["job_id"], ids.slice(0, c.n)))
         if again.any():
-            submit, before = jobs["submit"].slice(1), jobs["end"].slice(0, c.n - 1)
-            at_once = mask_of(pc.and_(pc.equal(submit, jobs["start"].slice(1)), pc.equal(submit, before)))
-            same = mask_of(pc.equal(submit, jobs["eligible"].slice(1)))
-            requeued = mask_of(pc.is_in(jobs["state"].slice(0, c.n - 1), value_set=pa.array(_REQUEUED)))
-            out[1:] |= again & at_once & same & ~requeued
+            submit = jobs["submit"]
+            at_once = pc.and_(pc.equal(submit, jobs["start"]), pc.equal(submit, end.slice(0, c.n)))
+            same = pc.equal(submit, jobs["eligible"])
+            requeued = mask_of(pc.is_in(state.slice(0, c.n), value_set=pa.array(_REQUEUED)))
+            out |= again & mask_of(pc.and_(at_once, same)) & ~requeued
     return out
 
 

@@ -26,6 +26,7 @@ from queuecast.collect.tables.values import (
     parse_req_mem_pair,
     parse_state_pair,
     rows,
+    run_time,
     tres_parser,
     whole_seconds,
 )
@@ -81,8 +82,9 @@ def read(frames: Iterator[Frame], env: Env, tracked: bool) -> Result:
 
 def _is_step(columns: Columns) -> Mask:
     column = columns.need("jobid", "jobidraw")
-    out: Mask = pc.greater_equal(pc.find_substring(column, "."), 0).to_numpy(zero_copy_only=False)
-    return out
+    dotted = pc.greater_equal(pc.find_substring(column, "."), 0)
+    # the dots of a cut task list (12_[1,3,...]) are no step
+    return mask_of(pc.and_not(dotted, pc.match_substring(column, "[")))
 
 
 def _block(frame: Frame, env: Env, tracked: bool) -> Result:
@@ -126,9 +128,7 @@ def _jobs(c: Columns, tracked: bool) -> tuple[dict[str, pa.Array], Mask, dict[st
     start = null_where(times["start"].values, old_form)
     times["start"].values = start
     started = start.is_valid()
-    elapsed = c.whole("elapsedraw")
-    if elapsed.null_count == c.n:
-        elapsed = whole_seconds(c.seconds("elapsed"))
+    elapsed = run_time(c)
     end = times["end"].values
     limit = c.parsed("limit minutes", limit_pair(parse_limit_minutes), (pa.int64(), pa.string()), "timelimitraw")
     if limit[1].null_count == c.n and c.has("timelimit"):

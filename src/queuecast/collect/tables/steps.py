@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from queuecast.collect.columns import Columns
 from queuecast.collect.convert import clock_seconds
-from queuecast.collect.tables.values import mask_of, parse_exit_pair, parse_state_pair, rows, whole_seconds
+from queuecast.collect.tables.values import mask_of, parse_exit_pair, parse_state_pair, rows, run_time
 from queuecast.schema import TIME
 from queuecast.slurmtext.jobids import parse_job_id
 from queuecast.slurmtext.nulls import NAMES
@@ -63,9 +63,7 @@ def steps_of(c: Columns, owner: Ints, jobs: dict[str, pa.Array]) -> tuple[pa.Tab
     rss = c.sizes("maxrss")
     if rss.null_count == c.n and c.has("tresusageinmax"):
         rss = c.parsed("usage memory", _memory_of_usage, (pa.int64(),), "tresusageinmax")[0]
-    elapsed = c.whole("elapsedraw")
-    if elapsed.null_count == c.n:
-        elapsed = whole_seconds(c.seconds("elapsed"))
+    elapsed = run_time(c)
     ended = pc.or_(times["end"].is_valid(), pc.is_in(state, value_set=pa.array(sorted(ENDED_STATES))))
     table = rows("steps", {
         "cluster": c.cluster(), "job_id": job_id, "job_id_text": text, "job_submit": submit, "step": step,

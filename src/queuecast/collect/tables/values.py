@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from queuecast.collect.columns import Columns
 from queuecast.errors import ParseError
 from queuecast.schema import arrow_schema
 from queuecast.slurmtext.durations import Limit
@@ -99,6 +100,12 @@ def null_where(values: pa.Array, mask: Mask) -> pa.Array:
 
 def whole_seconds(values: pa.Array) -> pa.Array:
     return pc.floor(values).cast(pa.int64())
+
+
+def run_time(c: Columns) -> pa.Int64Array:
+    """ElapsedRaw, else Elapsed, in seconds."""
+    raw = c.whole("elapsedraw")
+    return pc.coalesce(raw, whole_seconds(c.seconds("elapsed"))) if raw.null_count and c.has("elapsed") else raw
 
 
 def latest(*times: pa.Array) -> pa.Array:
