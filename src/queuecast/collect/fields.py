@@ -89,7 +89,7 @@ class Version:
 
 def parse_version(text: str) -> Version | None:
     """From what ``--version`` prints (``slurm-wlm 22.05.8``, ``slurm 23.11.10-1``); None if that is not Slurm."""
-    match = re.match(r"\s*slurm\S*\s+v?(\d{2})\.(\d{2})(?:\.(\d+))?", text, re.IGNORECASE)
+    match = re.search(r"^\s*slurm\S*\s+v?(\d{2})\.(\d{2})(?:\.(\d+))?", text, re.IGNORECASE | re.MULTILINE)
     return Version(int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
 
 

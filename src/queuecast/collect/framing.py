@@ -65,9 +65,15 @@ class Frame:
 
 @dataclass
 class Seen:
-    """What became of the lines, for the summary and for the proof that none is lost."""
+    """What became of the lines, for the summary and for the proof that none is lost.
+
+    ``read`` lines are ``in_rows``, ``rejected``, ``headers``, ``markers``, ``messages``, ``blank`` or ``unread`` (of a layout
+    that no table takes). ``records`` were cut from those in rows, ``refused`` could not be.
+    """
 
     read: int = 0
+    records: int = 0
+    refused: int = 0
     in_rows: int = 0
     rejected: int = 0
     headers: int = 0
@@ -270,9 +276,11 @@ class Framer:
                 self._message(lines.raw(int(i)))
                 odd[i] = active[i] = False
         if not dialect.delimiter:
+            before = self.rejects.records
             records, rejected = cut_fixed(lines, low, high, ~active | blank, dialect, self.rejects, self._line)
             self.seen.in_rows += sum(r[3] for r in records)
             self.seen.rejected += rejected
+            self.seen.refused += self.rejects.records - before
             at = line_numbers(records)
             columns = as_columns([r[1] for r in records], self.wanted(dialect))
             return Frame(dialect, columns, at + self._line, section[at], invalid_mask(records), self.sections), stop
@@ -363,6 +371,7 @@ class Framer:
                     self.seen.in_rows += record.lines
                 else:
                     self.seen.rejected += record.lines
+                    self.seen.refused += 1
                     self.rejects.record(self._line + record.line, "wrong number of fields", record.raw.replace(one, delimiter))
         for i in np.flatnonzero(good & ~fast & ~in_run):
             slow.append((int(i), [f.partition("\x00")[0] for f in lines.text(int(i)).split(one)]))

@@ -36,6 +36,7 @@ class LiveSource:
     retry_within_s   no further try once so many seconds have gone by: Slurm's clients wait for long themselves
     overlap          sacct is asked from so long before ``since``: accounting lags behind the controller
     first_window     how far back sacct is asked if ``since`` is None
+    max_window       the longest time that one call asks for; after a longer gap there are several calls
     memory           file that keeps the negotiated columns between runs; None: only within this object
 
     Not safe for use by several threads at once.
@@ -49,6 +50,7 @@ class LiveSource:
     retry_within_s: float = 40.0
     overlap: timedelta = timedelta(hours=1)
     first_window: timedelta = timedelta(days=1)
+    max_window: timedelta = timedelta(days=7)
     memory: Path | None = None
     sleep: Callable[[float], None] = time.sleep
 
@@ -71,7 +73,8 @@ class LiveSource:
         return self._known[cluster]
 
     def captures(self, since: datetime | None = None, kinds: Collection[str] | None = None) -> Iterator[Capture | SourceFailure]:
-        """One cycle: each kind once per cluster, in a fixed order. See `source.Source`.
+        """One cycle: each kind once per cluster, in a fixed order (after a long gap, sacct in several windows from the
+        oldest on, up to the first that fails). See `source.Source`.
 
         Raises ``UsageError`` for a kind that no live command gives; everything else comes as `SourceFailure`.
         """
@@ -127,11 +130,22 @@ class LiveSource:
                     yield SourceFailure(kind, self._known[named].cluster, (), spared, self.runner.now())
                     continue
                 path = Path(folder) / kind
-                result = self._ask(kind, named, path, start, end)
-                if isinstance(result, SourceFailure) and isinstance(result.error, SlurmDown):
-                    away[daemon] = result.error
-                yield result
-                path.unlink(missing_ok=True)
+                for begin, until in self._windows(kind, start, end):
+                    result = self._ask(kind, named, path, begin, until)
+                    yield result
+                    path.unlink(missing_ok=True)
+                    if isinstance(result, SourceFailure):  # a gap would look like a time without jobs
+                        if isinstance(result.error, SlurmDown):
+                            away[daemon] = result.error
+                        break
+
+    def _windows(self, kind: str, start: datetime, end: datetime | None) -> Iterator[tuple[datetime, datetime | None]]:
+        if kind in WINDOWED_KINDS:
+            last = end or self.runner.now()
+            while last - start > self.max_window:
+                yield start, start + self.max_window
+                start += self.max_window
+        yield start, end
 
     def _ask(self, kind: str, named: str | None, path: Path, start: datetime, end: datetime | None) -> Capture | SourceFailure:
         timeout = self.timeouts.get(kind, TIMEOUTS.get(kind, 60.0))

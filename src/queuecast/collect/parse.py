@@ -147,6 +147,7 @@ def _of_kind(frames: Iterator[Frame], kind: str, report: Report) -> Iterator[Fra
         elif kind == "squeue_start" and "starttime" not in dialect.keys:
             why = "squeue --start without START_TIME"
         if why is None:
+            report.seen.records += len(frame)
             yield frame
         else:
             report.seen.kept[why] += 1

@@ -24,7 +24,7 @@ from queuecast.collect.fields import (
     refused_names,
 )
 
-_ALWAYS = """"Account AdminComment AllocCPUS AllocNodes AllocTRES AssocID AveCPU AveRSS Cluster Comment ConsumedEnergy
+_ALWAYS = """Account AdminComment AllocCPUS AllocNodes AllocTRES AssocID AveCPU AveRSS Cluster Comment ConsumedEnergy
 ConsumedEnergyRaw CPUTime DerivedExitCode Elapsed Eligible End ExitCode GID Group JobID JobIDRaw JobName MaxRSS
 NCPUS NNodes NodeList NTasks Partition Priority QOS ReqCPUS ReqMem ReqTRES Reservation Start State Submit Suspended
 Timelimit TotalCPU UID User UserCPU"""

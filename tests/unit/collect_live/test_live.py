@@ -118,6 +118,26 @@ def test_sacct_starts_before_what_is_known(slurm: Fake) -> None:
     assert "start=2026-06-10T09:50:00" in calls["sacctmgr"]
 
 
+def test_a_long_gap_is_read_in_windows(slurm: Fake) -> None:
+    """H04: nobody asks for a quarter in one call because the collector stood still."""
+    made = source(overlap=timedelta(0), max_window=timedelta(days=7))
+    results = list(made.captures(NOW - timedelta(days=15), ["sacct"]))
+    windows = [(a[a.index("-S") + 1], a[a.index("-E") + 1]) for n, a, _ in slurm.calls if n == "sacct" and "-S" in a]
+    assert windows == [
+        ("2026-05-26T12:00:00", "2026-06-02T12:00:00"),
+        ("2026-06-02T12:00:00", "2026-06-09T12:00:00"),
+        ("2026-06-09T12:00:00", "now"),
+    ]
+    assert all(isinstance(r, Capture) for r in results)
+
+
+def test_windows_after_one_that_failed_are_not_asked(slurm: Fake) -> None:
+    slurm.rule("sacct", "-S", stderr="sacct: error: nonsense", exit=1)
+    results = list(source().captures(NOW - timedelta(days=30), ["sacct"]))
+    assert len(results) == 1
+    assert isinstance(results[0], SourceFailure)
+
+
 def test_first_window(slurm: Fake) -> None:
     collect(source(first_window=timedelta(days=3)), "sacct")
     args = slurm.calls[-1][1]
