@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import streamlit as st
 
 from app.ui.charts import band_name, interval_chart, like_chart
@@ -18,8 +20,10 @@ def show_answer(frame: Frame, answer: WaitAnswer) -> None:
     """The whole answer, whichever status it has."""
     show_freshness(frame, answer.at, answer.freshness.data_at)
     _head(frame, answer)
-    if answer.intervals:
+    if answer.intervals and not _is_beyond(answer):
         _when(frame, answer)
+    elif answer.intervals and answer.waited_s:
+        st.metric(_("has waited"), span(answer.waited_s), border=True, width=180)
     if answer.reason is not None and answer.status not in ("started", "ended"):
         _why(answer)
     if answer.intervals:
@@ -82,7 +86,7 @@ def _status_words(frame: Frame, answer: WaitAnswer) -> tuple[str, str]:
 def _between(frame: Frame, answer: WaitAnswer, eight: Interval) -> str:
     low, high = answer.moment(eight.low_s), answer.moment(eight.high_s)
     if low is None:
-        return _("History does not reach as far as this wait")
+        return ":material/help: " + _("It has waited longer than history reaches")
     if eight.low_s < 60:
         if high is None:
             return _("May start at once, or later than history reaches")
@@ -94,11 +98,18 @@ def _between(frame: Frame, answer: WaitAnswer, eight: Interval) -> str:
 
 def _half(frame: Frame, answer: WaitAnswer, median: float) -> str:
     moment = answer.moment(median)
+    if _is_beyond(answer):
+        return _("Hardly a like job that waited this long has started, so no range can be given. See why it waits.")
     if moment is None:
         return _("More than half wait longer than history reaches.")
     if median < 60:
         return _("Half start at once.")
     return _("Half start before **{time}**, that is within {span}.").format(time=frame.time(moment), span=span(median))
+
+
+def _is_beyond(answer: WaitAnswer) -> bool:
+    """Whether history ends before any of the intervals begins: then chances are not small but unknown."""
+    return all(math.isinf(i.low_s) for i in answer.intervals)
 
 
 def request_words(request: Request) -> str:

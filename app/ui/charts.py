@@ -15,7 +15,7 @@ import pandas as pd
 import streamlit as st
 
 from app.ui.words import clock_time, short_day, span
-from queuecast.answers.wait import WaitAnswer
+from queuecast.answers.wait import Interval, WaitAnswer
 from queuecast.i18n import _
 
 BLUES = {0.5: "#0B66A8", 0.8: "#5FA3D3", 0.95: "#A9CDE8"}
@@ -71,7 +71,8 @@ def interval_chart(answer: WaitAnswer, zone: tzinfo, now: datetime) -> alt.Layer
         end_s = max(end_s, min((slurm - answer.at).total_seconds() * 1.1, 3 * end_s))
     names = [band_name(i.share) for i in answer.intervals]
     rows = []
-    for i in answer.intervals:
+    drawn = [i for i in answer.intervals if i.low_s < end_s]
+    for i in drawn:
         high = min(i.high_s, end_s)
         rows.append(
             {
@@ -99,7 +100,7 @@ def interval_chart(answer: WaitAnswer, zone: tzinfo, now: datetime) -> alt.Layer
     x = alt.X("low:Q", scale=scale, axis=axis)
     y = alt.Y("band:N", sort=names, title=None, axis=alt.Axis(labelFontSize=13, labelColor=strong, ticks=False, domain=False))
     layers: list[alt.Chart] = []
-    for i in answer.intervals:
+    for i in drawn:
         part = data[data["share"] == i.share]
         layers.append(
             alt.Chart(part)
@@ -154,8 +155,8 @@ def _slurm(start: datetime, zone: tzinfo, now: datetime, names: list[str]) -> li
 def _reach(answer: WaitAnswer) -> float:
     """Where the axis ends: the widest interval, unless it would squeeze the others."""
     highs = {i.share: i.high_s for i in answer.intervals if not math.isinf(i.high_s)}
-    lows = [i.low_s for i in answer.intervals]
-    middle = highs.get(0.8) or highs.get(0.5) or max((*highs.values(), *lows, answer.median_s or 0.0), default=0.0)
+    others = [v for v in (*(i.low_s for i in answer.intervals), answer.median_s or 0.0) if not math.isinf(v)]
+    middle = highs.get(0.8) or highs.get(0.5) or 1.5 * max((*highs.values(), *others), default=0.0)
     widest = highs.get(0.95, 1.4 * middle)
     return max(600.0, min(widest, 3.0 * max(middle, 200.0)) * 1.04)
 
@@ -189,55 +190,50 @@ def _say(answer: WaitAnswer, seconds: float, zone: tzinfo, now: datetime) -> str
 
 
 def like_chart(answer: WaitAnswer) -> alt.LayerChart | None:
-    """Each like job's actual wait as a dot on a log axis, under the interval that eight in ten are promised."""
+    """Each like job's actual wait as a dot on a log axis, over the interval that eight in ten are expected in."""
     if answer.basis is None or not answer.basis.waits_s:
         return None
     strong, faint = ink()
     waits = [max(FLOOR_S, w) for w in answer.basis.waits_s]
     waited = answer.waited_s or 0.0
-    band = answer.interval(0.8)
-    low = FLOOR_S if band is None else max(FLOOR_S, waited + band.low_s)
-    high = max(waits) if band is None or math.isinf(band.high_s) else waited + band.high_s
-    first, last = math.log10(FLOOR_S * 0.8), math.log10(max(high, *waits, 3600.0) * 1.25)
-    width = (last - first) / BINS
-    height: dict[int, int] = {}
-    dots = []
-    for wait in waits:
-        k = int((math.log10(wait) - first) / width)
-        height[k] = height.get(k, 0) + 1
-        dots.append(
-            {"x": 10 ** (first + (k + 0.5) * width), "y": height[k] - 0.5, "wait": span(0.0 if wait <= FLOOR_S else wait)}
-        )
-    top = max(7, max(height.values()) + (4 if waited >= 60 else 2))
+    band = _whole_wait(answer.interval(0.8), waited)
+    shown = [*waits, *(b for b in band or () if not math.isinf(b)), *([waited] if waited >= 60 else [])]
+    first, last = math.log10(min(*shown, 1800.0) * 0.8), math.log10(max(*shown, 3600.0) * 1.3)
+    dots = _stacked(waits, first, last)
+    top = max(7.0, max(dots["y"]) + (4 if waited >= 60 else 2))
     ticks = [t for t in TICKS if first <= math.log10(t) <= last]
     words = json.dumps({str(t): span(t) for t in ticks})
+    look = {"titleColor": faint, "labelColor": faint, "grid": False}
     x = alt.X(
         "x:Q",
         title=_("wait from eligible to start, log scale"),
         scale=alt.Scale(type="log", domain=[10**first, 10**last], nice=False),
-        axis=alt.Axis(
-            values=ticks, labelExpr=f"{words}[datum.value]", grid=False, labelOverlap="greedy", titleColor=faint, labelColor=faint
-        ),
+        axis=alt.Axis(values=ticks, labelExpr=f"{words}[datum.value]", labelOverlap="greedy", **look),
     )
     y = alt.Y(
         "y:Q",
         title=_("jobs"),
         scale=alt.Scale(domain=[0, top], nice=False),
-        axis=alt.Axis(tickMinStep=1, format="d", titleColor=faint, labelColor=faint, grid=False, tickCount=4),
+        axis=alt.Axis(tickMinStep=1, format="d", tickCount=4, **look),
     )
-    zone = pd.DataFrame([{"x": low, "x2": max(high, low * 1.02), "y": 0, "y2": top}])
-    middle = (math.log10(low) + math.log10(max(high, low * 1.02))) / 2
-    near_end = middle > first + 0.72 * (last - first)
-    text = pd.DataFrame([{"x": max(high, low * 1.02) if near_end else low, "y": top - 0.7, "text": _("8 in 10 expected here")}])
-    layers = [
-        alt.Chart(zone).mark_rect(color=BLUES[0.95], opacity=0.35).encode(x=x, x2="x2:Q", y=y, y2="y2:Q"),
-        alt.Chart(text)
-        .mark_text(fontSize=12, color=strong, align="right" if near_end else "left", dx=-5 if near_end else 5)
-        .encode(x=x, y=y, text="text:N"),
-        alt.Chart(pd.DataFrame(dots))
+    layers: list[alt.Chart] = []
+    if band is not None:
+        low, high = band[0], min(band[1], 10**last)
+        middle = (math.log10(low) + math.log10(high)) / 2
+        right = middle > first + 0.72 * (last - first)
+        zone = pd.DataFrame([{"x": low, "x2": high, "y": 0, "y2": top}])
+        text = pd.DataFrame([{"x": high if right else low, "y": top - 0.7, "text": _("8 in 10 expected here")}])
+        layers += [
+            alt.Chart(zone).mark_rect(color=BLUES[0.95], opacity=0.35).encode(x=x, x2="x2:Q", y=y, y2="y2:Q"),
+            alt.Chart(text)
+            .mark_text(fontSize=12, color=strong, align="right" if right else "left", dx=-5 if right else 5)
+            .encode(x=x, y=y, text="text:N"),
+        ]
+    layers.append(
+        alt.Chart(dots)
         .mark_circle(size=58, color=dot_color(), opacity=0.95)
-        .encode(x=x, y=y, tooltip=[alt.Tooltip("wait:N", title=_("waited"))]),
-    ]
+        .encode(x=x, y=y, tooltip=[alt.Tooltip("wait:N", title=_("waited"))])
+    )
     if waited >= 60:
         left = math.log10(waited) < (first + last) / 2
         mark = pd.DataFrame([{"x": waited, "y": top - 1.9, "zero": 0, "text": _("this job so far")}])
@@ -248,3 +244,25 @@ def like_chart(answer: WaitAnswer) -> alt.LayerChart | None:
             .encode(x=x, y=y, text="text:N"),
         ]
     return alt.layer(*layers).properties(height=210).configure_view(strokeWidth=0)
+
+
+def _whole_wait(interval: Interval | None, waited: float) -> tuple[float, float] | None:
+    """An interval of the further wait as one of the whole wait, wide enough to be seen; None if history ends before it."""
+    if interval is None or math.isinf(interval.low_s):
+        return None
+    low = max(FLOOR_S, waited + interval.low_s)
+    return low, max(low * 1.03, waited + interval.high_s)
+
+
+def _stacked(waits: list[float], first: float, last: float) -> pd.DataFrame:
+    """Dots above each other where waits are alike: columns of equal width on the log axis."""
+    width = (last - first) / BINS
+    height: dict[int, int] = {}
+    dots = []
+    for wait in waits:
+        k = int((math.log10(wait) - first) / width)
+        height[k] = height.get(k, 0) + 1
+        dots.append(
+            {"x": 10 ** (first + (k + 0.5) * width), "y": height[k] - 0.5, "wait": span(0.0 if wait <= FLOOR_S else wait)}
+        )
+    return pd.DataFrame(dots)

@@ -16,7 +16,7 @@ NEWEST = datetime(2026, 6, 10, 12, 0, tzinfo=UTC)
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(2)) :red[y] $z$"
 FORMULA = '=HYPERLINK("http://evil.example/","free GPUs")'
 
-HELD, NEVER, NOT_ELIGIBLE, STARTED, ENDED, PENDING, HOSTILE_JOB = 9001, 9002, 9003, 9004, 9005, 9006, 9007
+HELD, NEVER, NOT_ELIGIBLE, STARTED, ENDED, PENDING, HOSTILE_JOB, FORGOTTEN = 9001, 9002, 9003, 9004, 9005, 9006, 9007, 9012
 
 _USERS = ("ines", "tomas", "wei", "amara")
 
@@ -180,6 +180,7 @@ def _queue(cluster: str, at: datetime) -> list[dict[str, Any]]:
             gpus=1,
             cpus=8,
         ),
+        _row(cluster, at, FORGOTTEN, "forgotten", "Priority", 24 * 25),
         _row(cluster, at, 9011, "unknown need", "Priority", 0.3, gpus=None, gpu_type=None, limit_s=None, limit_kind="unlimited"),
         _row(cluster, at, STARTED, "runs", None, 5, state="RUNNING", start=at - timedelta(hours=4), gpus=2, node_list="g1"),
     ]

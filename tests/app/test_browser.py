@@ -176,3 +176,19 @@ def test_the_menu_leads_to_the_queue_and_its_search_to_the_link(browser: Browser
     assert len(rows) == 12
     assert visit.elsewhere == []
     visit.context.close()
+
+
+def test_a_chosen_row_leads_to_its_forecast(browser: Browser, site: str) -> None:
+    visit = Visit(browser, site, "wide")
+    page = visit.open("/queue?q=llm-finetune", "What waits")
+    table = page.get_by_test_id("stDataFrame").last
+    table.scroll_into_view_if_needed()
+    expect(table.locator("canvas").first).to_be_visible(timeout=30_000)
+    page.wait_for_timeout(500)  # the table is laid out
+    box = table.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 16, box["y"] + 54)  # cells are painted on a canvas: no element to ask for
+    page.get_by_role("button", name="How long will the chosen job wait?").click(timeout=30_000)
+    expect(page.get_by_text("Job 9006:").first).to_be_visible(timeout=30_000)
+    assert "job=9006" in page.url
+    visit.context.close()

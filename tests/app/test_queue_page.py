@@ -30,8 +30,8 @@ def jobs(app: AppTest) -> pd.DataFrame:
 def test_what_waits_and_what_is_idle(open_app: Opener, campus: Path) -> None:
     app = open_app(campus, "queue")
     shown = {m.label: m.value for m in app.metric}
-    assert shown == {"waiting jobs": "32", "waiting tasks": "51", "running jobs": "1", "idle GPUs": "18 of 56"}
-    assert len(jobs(app)) == 32
+    assert shown == {"waiting jobs": "33", "waiting tasks": "52", "running jobs": "1", "idle GPUs": "18 of 56"}
+    assert len(jobs(app)) == 33
     stock = next(d.value for d in app.dataframe if "idle" in d.value.columns)
     assert stock["largest free block"].tolist() == [3, 8]
     assert "made-up users" in texts(app)
@@ -61,7 +61,7 @@ def test_travel_in_time(open_app: Opener, campus: Path) -> None:
     app.button(key="hour_back").click().run()
     assert "No snapshot of the queue" in texts(app)
     app.button(key="newest").click().run()
-    assert len(jobs(app)) == 32
+    assert len(jobs(app)) == 33
     later = open_app(campus, "queue", at=f"{NEWEST + timedelta(hours=3):%Y-%m-%dT%H:%MZ}")
     assert any("The data are old" in w.value for w in later.warning)
     assert "3 h before the moment asked about" in texts(later)

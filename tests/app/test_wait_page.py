@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -9,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from madelake import ENDED, HELD, HOSTILE, HOSTILE_JOB, NEVER, NEWEST, NOT_ELIGIBLE, PENDING, STARTED, build_lake
+from madelake import ENDED, FORGOTTEN, HELD, HOSTILE, HOSTILE_JOB, NEVER, NEWEST, NOT_ELIGIBLE, PENDING, STARTED, build_lake
 from streamlit.testing.v1 import AppTest
 
 from queuecast import clock
@@ -93,6 +94,14 @@ def test_a_waiting_job_gets_reason_and_steps(open_app: Opener, campus: Path) -> 
     assert "Nothing to do: just wait." in said
     assert "It expects the start **Wed 10 Jun 2026 18:00**" in said or "It expects the start **Wed 10 Jun 18:00**" in said
     assert "2 h 30 min" in said
+
+
+def test_a_job_that_waits_longer_than_history_reaches(open_app: Opener, campus: Path) -> None:
+    """No chance is shown as small where it is unknown."""
+    app = open_app(campus, job=str(FORGOTTEN))
+    assert "It has waited longer than history reaches" in texts(app)
+    assert [(m.label, m.value) for m in app.metric] == [("has waited", "25 d")]
+    assert "%" not in "".join(m.value for m in app.metric)
 
 
 def test_no_history(open_app: Opener, two_clusters: Path) -> None:
@@ -195,7 +204,10 @@ def test_the_language_of_the_link(open_app: Opener, campus: Path, monkeypatch: p
     """``?lang=`` reaches the texts: a catalogue that shouts stands in for a translation."""
     from queuecast import i18n
 
-    loud: Any = SimpleNamespace(gettext=str.upper, ngettext=lambda one, many, n: one if n == 1 else many)
+    def shout(text: str) -> str:
+        return re.sub(r"\{\w+\}|[^{}]+", lambda m: m[0] if m[0].startswith("{") else m[0].upper(), text)
+
+    loud: Any = SimpleNamespace(gettext=shout, ngettext=lambda one, many, n: one if n == 1 else many)
     quiet = i18n._catalogue
     monkeypatch.setattr(i18n, "_catalogue", lambda: loud if i18n.get_language() == "zh_CN" else quiet())
     assert open_app(campus, lang="zh").header[0].value == "HOW LONG WILL IT WAIT?"

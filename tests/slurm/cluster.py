@@ -194,7 +194,8 @@ class Cluster:
                 f"NodeName={k.range} Name=gpu Type={k.gpu} File={self.home}/dev/gpu[0-{k.gpus - 1}]\n" for k in KINDS if k.gpu
             )
         )
-        (etc / "cgroup.conf").write_text("CgroupAutomount=no\n")
+        release = _system(str(self.home / "bin" / "slurmctld"), "-V").split()[-1]
+        (etc / "cgroup.conf").write_text("CgroupPlugin=disabled\n" if release >= "23.11" else "CgroupAutomount=no\n")
         self.write_dbd_conf()
 
     def write_dbd_conf(self, private: str = "") -> None:
@@ -430,10 +431,13 @@ performance_schema=off
                     [str(binaries / "slurmd"), "-D", "-N", node, "-f", str(self.conf), "-d", str(binaries / "slurmstepd")],
                     ready=lambda: True,
                 )
-        for _ in wait(60, "nodes are not up"):
-            states = self.text("sinfo", "-h", "-N", "-o", "%N %T").split("\n")
-            if len({s.split()[0] for s in states if s.endswith((" idle", " mixed"))}) == sum(k.count for k in KINDS):
-                return
+        try:
+            for _ in wait(60, "nodes are not up"):
+                states = self.text("sinfo", "-h", "-N", "-o", "%N %T").split("\n")
+                if len({s.split()[0] for s in states if s.endswith((" idle", " mixed"))}) == sum(k.count for k in KINDS):
+                    return
+        except ClusterError as error:
+            raise ClusterError(f"{error}: {self.text('sinfo', '-N', check=False)}\n{self.log('slurmd-cpu-1')}") from None
 
     # ------------------------------------------------------------------ accounting
 
@@ -529,10 +533,11 @@ def wait(seconds: float, what: str, every: float = 0.2) -> Iterator[None]:
     raise ClusterError(f"{what} after {seconds:.0f} s")
 
 
-def _system(*command: str) -> None:
+def _system(*command: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if done.returncode:
         raise ClusterError(f"{' '.join(command)} failed: {(done.stderr or done.stdout)[-2000:]}")
+    return done.stdout
 
 
 def install() -> None:

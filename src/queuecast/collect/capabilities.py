@@ -53,7 +53,9 @@ def ask_version(runner: Runner, command: str = "sinfo", timeout: float = 30.0) -
     from queuecast.collect.faults import fault
 
     error = fault("other", (command, "--version"), done, text, runner)
-    if error is not None and (isinstance(error, CommandNotFound) or done.timed_out or runner.ssh is not None):
+    # seen with 24.11: a client without its configuration does not even tell its version
+    own = bool(re.search(rf"^{command}: (error|fatal):", done.stderr, re.MULTILINE))
+    if error is not None and (own or isinstance(error, CommandNotFound) or done.timed_out or runner.ssh is not None):
         raise error
     says = first_line(text or done.stderr, 120)
     raise SourceError(f"{command} on {runner.where} is not Slurm's own: asked for its version it says {says!r}",

@@ -23,6 +23,17 @@ MEMO = 200_000
 """Distinct texts remembered per parser."""
 
 
+INT64 = 1 << 63
+
+
+def bounded(value: Any, text: str) -> Any:
+    """The value, if its whole numbers fit the lake's 64 bits. Raises `ParseError` if not."""
+    for part in value if isinstance(value, tuple) else (value,):
+        if isinstance(part, int) and not -INT64 <= part < INT64:
+            raise ParseError("number out of range", text)
+    return value
+
+
 class Memo:
     """A parser that remembers. What it raises is remembered as well."""
 
@@ -40,7 +51,7 @@ class Memo:
             value = known.get(text, known)
             if value is known:
                 try:
-                    value = parse(text)
+                    value = bounded(parse(text), text)
                 except ParseError as error:
                     value = error
                 known[text] = value

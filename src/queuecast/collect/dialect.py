@@ -170,7 +170,7 @@ def _inferred(text: str) -> list[bytes]:
 
 
 def _fixed(text: str, line: bytes, following: list[bytes], command: str) -> Dialect:
-    words = text.split()
+    words = [w.decode("utf-8", "replace") for w in re.findall(rb"\S+", line)]
     if len(words) < 2 or not is_header(words):
         raise ParseError("no header line", text)
     following = [x for x in following if x.rstrip() != line.rstrip()]  # samples without rows repeat the header

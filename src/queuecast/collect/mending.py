@@ -111,7 +111,7 @@ def check(key: str, value: str) -> bool:
 def fit(fields: list[str], keys: tuple[str, ...], delimiter: str) -> tuple[float, list[str]] | None:
     """Bring ``fields`` to the columns ``keys``: the cost and the fields, None if it cannot be."""
     surplus = len(fields) - len(keys)
-    if surplus < 0 or surplus and delimiter == "\x1f":  # nobody writes 0x1f into a name: a surplus there is another fault
+    if surplus < 0 or (surplus and delimiter == "\x1f"):  # nobody writes 0x1f into a name: a surplus there is another fault
         return None
     if surplus == 0:
         bad = {k: v for k, v in zip(keys, fields, strict=True) if not check(k, v)}

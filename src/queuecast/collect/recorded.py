@@ -80,7 +80,8 @@ class RecordedFolder:
                           source_file=file.relative_to(root).as_posix())
         if self.assumed:
             few = ", ".join(self.assumed[:3]) + (", ..." if len(self.assumed) > 3 else "")
-            self.notes.append(f"when {len(self.assumed)} file(s) were taken is assumed from their dates ({few}): taken-at.txt can tell")
+            self.notes.append(f"when {len(self.assumed)} file(s) were taken is assumed from their dates ({few}):"
+                              " taken-at.txt can tell")
 
     def why_empty(self) -> str:
         """Why nothing was found, for a person."""

@@ -7,7 +7,7 @@ is used, so any past moment can be replayed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -34,6 +34,7 @@ NOT_WAITS = ("resized", "revoked", "incomplete", "future")
 half-written record, a record dated after it was read."""
 
 TEXTS = ("partition", "qos", "account", "user", "gpu_type")
+TEXT_COLUMNS = ("partition", "qos", "account", "user", "gpu_type_req")
 
 GPU_EDGES = (1, 2, 3, 5, 9, 17, 33)
 CPU_EDGES = (2, 5, 17, 65, 257)
@@ -137,40 +138,56 @@ class _Groups:
 def load_history(lake: Lake, cluster: str, *, since: datetime, until: datetime) -> History:
     """Jobs of ``cluster`` that became eligible in [since, until). Not among them: later components of heterogeneous
     jobs, throttled array tasks (their wait is their own doing), and jobs that could never start as asked."""
-    # Files go by month of submit; a job may become eligible long after it (dependency, --begin).
-    return from_rows(lake.read("jobs", COLUMNS, cluster=cluster, since=since - timedelta(days=31), until=until),
-                     cluster, since, until)
+    # Files go by month of submit; a job may become eligible later than that (dependency, --begin).
+    rows = lake.read("jobs", COLUMNS, cluster=cluster, since=since - timedelta(days=7), until=until, dictionary=True)
+    return from_rows(rows, cluster, since, until)
 
 
 def from_rows(rows: pa.Table, cluster: str, since: datetime, until: datetime) -> History:
-    """History of rows of the ``jobs`` table."""
-    rows = rows.filter(_usable(rows, since, until))
-    rows = rows.take(pc.sort_indices(rows["eligible"]))
+    """History of rows of the ``jobs`` table; texts may be plain or dictionary-encoded."""
+    coded = {name: _encode(rows[column]) for name, column in (*zip(TEXTS, TEXT_COLUMNS, strict=True), *((n, n) for n in ("reason", "anomalies")))}
+    eligible, start = _seconds(rows["eligible"]), _seconds(rows["start"])
+    keep = (eligible >= since.timestamp()) & (eligible < until.timestamp())
+    keep &= ~(_number(rows["het_offset"]) > 0)
+    keep &= ~_where(coded["anomalies"], lambda word: any(w in word for w in NOT_WAITS))
+    keep &= ~(np.isnan(start) & _where(coded["reason"], lambda word: bool(word) and never_starts(word)))
+    keep &= np.isnan(_number(rows["array_throttle"])) & ~_where(coded["reason"], lambda word: word == "JobArrayTaskLimit")
+    order = np.flatnonzero(keep)
+    order = order[np.argsort(eligible[order], kind="stable")]
     codes, words = {}, {}
-    for name, column in zip(TEXTS, ("partition", "qos", "account", "user", "gpu_type_req"), strict=True):
-        codes[name], words[name] = _encode(rows[column])
-    return History(cluster, _number(rows["job_id"]).astype(np.int64), codes, words, _number(rows["gpus_req"]),
-                   _number(rows["cpus_req"]), _number(rows["limit_s"]), _seconds(rows["eligible"]),
-                   _never(_seconds(rows["start"])), _never(_seconds(rows["end"])), _seconds(rows["observed_at"]))
+    for name in TEXTS:
+        numbers, texts = coded[name]
+        folded = [t.casefold() for t in texts]
+        words[name] = list(dict.fromkeys(folded))
+        places = {w: i for i, w in enumerate(words[name])}
+        codes[name] = np.array([places[f] for f in folded], np.int64)[numbers[order]] if len(order) else np.array([], np.int64)
 
+    def column(name: str) -> Floats:
+        return _number(rows[name])[order]
 
-def _usable(rows: pa.Table, since: datetime, until: datetime) -> pa.ChunkedArray:
-    eligible = rows["eligible"]
-    keep = pc.and_(pc.greater_equal(eligible, pa.scalar(since, eligible.type)), pc.less(eligible, pa.scalar(until, eligible.type)))
-    keep = pc.and_(pc.fill_null(keep, False), pc.fill_null(pc.equal(rows["het_offset"], 0), True))
-    for word in NOT_WAITS:
-        keep = pc.and_(keep, pc.invert(pc.fill_null(pc.match_substring(rows["anomalies"], word), False)))
-    reasons = pc.unique(rows["reason"]).to_pylist()
-    hopeless = pa.array([r for r in reasons if r and never_starts(r)], pa.string())
-    unstarted = pc.is_null(rows["start"])
-    keep = pc.and_(keep, pc.invert(pc.and_(unstarted, pc.is_in(rows["reason"], value_set=hopeless))))
-    throttled = pc.or_(pc.is_valid(rows["array_throttle"]), pc.fill_null(pc.equal(rows["reason"], "JobArrayTaskLimit"), False))
-    return pc.and_(keep, pc.invert(throttled))
+    def time(values: Floats) -> Floats:
+        return np.where(np.isnan(values), np.inf, values)[order]
+
+    return History(cluster, column("job_id").astype(np.int64), codes, words, column("gpus_req"), column("cpus_req"), column("limit_s"),
+                   eligible[order], time(start), time(_seconds(rows["end"])), _seconds(rows["observed_at"])[order])
 
 
 def _encode(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
-    encoded = pc.utf8_lower(pc.fill_null(column, "")).combine_chunks().dictionary_encode()
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist()
+    """Codes and their words; null is the word ""."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    joined = column.unify_dictionaries().combine_chunks()
+    if isinstance(joined, pa.ChunkedArray):  # an empty column stays chunked
+        return np.array([], np.int64), [""]
+    words = [w or "" for w in joined.dictionary.to_pylist()]
+    numbers = np.asarray(pc.fill_null(joined.indices, len(words)).to_numpy(zero_copy_only=False), np.int64)
+    return numbers, [*words, ""]
+
+
+def _where(coded: tuple[Ints, list[str]], test: Callable[[str], bool]) -> Flags:
+    """Rows whose word passes; each word is tested once."""
+    numbers, words = coded
+    return np.array([test(w) for w in words], bool)[numbers]
 
 
 def _number(column: pa.ChunkedArray) -> Floats:
@@ -179,7 +196,3 @@ def _number(column: pa.ChunkedArray) -> Floats:
 
 def _seconds(column: pa.ChunkedArray) -> Floats:
     return np.asarray(column.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy() / 1e6, np.float64)
-
-
-def _never(times: Floats) -> Floats:
-    return np.where(np.isnan(times), np.inf, times)

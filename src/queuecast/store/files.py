@@ -14,10 +14,13 @@ import pyarrow.parquet as pq
 
 
 def read_file(path: Path, schema: pa.Schema, *, time: str | None = None, since: datetime | None = None,
-              until: datetime | None = None) -> pa.Table:
-    """The schema's columns of one file; those it lacks are null. Row groups whose ``time`` column lies wholly outside
+              until: datetime | None = None, dictionary: bool = False) -> pa.Table:
+    """The schema's columns of one file; those it lacks are null. With ``dictionary`` texts come dictionary-encoded. Row groups whose ``time`` column lies wholly outside
     [since, until) are left out, so the bounds are coarse."""
-    with pq.ParquetFile(path) as file:
+    texts = [f.name for f in schema if pa.types.is_string(f.type)] if dictionary else []
+    if dictionary:
+        schema = pa.schema([f.with_type(pa.dictionary(pa.int32(), f.type)) if f.name in texts else f for f in schema])
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
         present = file.schema_arrow.names
         columns = [n for n in schema.names if n in present]
         groups = _groups(file, time, since, until) if time in present else list(range(file.num_row_groups))

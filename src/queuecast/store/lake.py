@@ -93,12 +93,15 @@ class Lake:
         return chosen
 
     def read(self, table: str, columns: Sequence[str] | None = None, *, cluster: str | None = None,
-             since: datetime | None = None, until: datetime | None = None) -> pa.Table:
-        """All rows of the files that ``files`` names (so the time bounds are coarse), with the schema's columns."""
+             since: datetime | None = None, until: datetime | None = None, dictionary: bool = False) -> pa.Table:
+        """All rows that may lie between the times (the bounds are coarse), with the schema's columns.
+
+        With ``dictionary`` texts come dictionary-encoded: less memory where they repeat.
+        """
         schema = arrow_schema(table)
         if columns is not None:
             schema = pa.schema([schema.field(c) for c in columns])
-        parts = [read_file(p, schema, time=TABLES[table].partition_time, since=since, until=until)
+        parts = [read_file(p, schema, time=TABLES[table].partition_time, since=since, until=until, dictionary=dictionary)
                  for p in self.files(table, cluster=cluster, since=since, until=until)]
         return pa.concat_tables(parts) if parts else schema.empty_table()
 

@@ -16,12 +16,20 @@ FILES = (DOCS / "collecting.md", *sorted((DOCS / "examples").iterdir()))
 
 
 def commands() -> list[tuple[str, str]]:
-    """What stands after the program's name: in code blocks, in backticks, after its path."""
+    """What stands after the program's name: in code of the manual, and in the examples."""
     found = []
     for path in FILES:
         text = path.read_text(encoding="utf-8")
-        for line in re.findall(r"(?:^|`|bin/|\"\$)(?:queuecast|QUEUECAST\") +([a-z][^`#\n]*)", text, re.MULTILINE):
-            found.append((path.name, line.strip()))
+        if path.suffix == ".md":
+            blocks = re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+            inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+            lines = [line for part in (*blocks, *inline) for line in part.splitlines()]
+            found += [(path.name, m[1].strip()) for line in lines if (m := re.match(r"queuecast ([^#]*)", line))]
+        else:
+            lines = [line for line in text.splitlines() if not line.startswith("#")]
+            found += [
+                (path.name, m[1].strip()) for line in lines if (m := re.search(r"(?:bin/queuecast|\"\$QUEUECAST\") (.+)", line))
+            ]
     return found
 
 

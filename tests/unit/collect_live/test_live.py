@@ -241,6 +241,15 @@ def test_wrapper_script_is_not_taken_for_slurm(slurm: Fake) -> None:
     assert "wrapper" in bad["nodes"].hint
 
 
+def test_client_without_configuration_is_not_called_a_wrapper(slurm: Fake) -> None:
+    """Seen with 24.11: without slurm.conf a client does not even tell its version."""
+    said = "sinfo: error: fetch_config: DNS SRV lookup failed\nsinfo: fatal: Could not establish a configuration source\n"
+    slurm.rule("sinfo", "--version", stderr=said, exit=1)
+    error = collect(source(), "squeue")[1]["squeue"]
+    assert "DNS SRV" in error.message
+    assert "SLURM_CONF" in error.hint
+
+
 def test_wrapper_is_got_around_by_a_path(slurm: Fake, tmp_path: Path) -> None:
     slurm.rule("squeue", "-a", stdout="Usage\n")
     real = tmp_path / "squeue"

@@ -69,24 +69,30 @@ def fixture(name: str) -> bytes:
 
 
 SACCT = {
-    "JobIDRaw": "100", "JobID": "100", "Cluster": "campus", "JobName": "train", "User": "alice", "UID": "1001", "Account": "vision",
+    "JobIDRaw": "100", "JobID": "100", "Cluster": "campus", "JobName": "train", "User": "alice", "UID": "1001",
+    "Account": "vision",
     "Partition": "gpu", "QOS": "normal", "State": "COMPLETED", "ExitCode": "0:0", "DerivedExitCode": "0:0", "Reason": "None",
-    "Submit": "2026-06-01T08:00:00", "Eligible": "2026-06-01T08:00:00", "Start": "2026-06-01T09:00:00", "End": "2026-06-01T10:00:00",
+    "Submit": "2026-06-01T08:00:00", "Eligible": "2026-06-01T08:00:00", "Start": "2026-06-01T09:00:00",
+    "End": "2026-06-01T10:00:00",
     "Elapsed": "01:00:00", "ElapsedRaw": "3600", "Suspended": "00:00:00", "Timelimit": "02:00:00", "TimelimitRaw": "120",
     "Priority": "5000", "ReqNodes": "1", "AllocNodes": "1", "ReqCPUS": "4", "AllocCPUS": "4", "ReqMem": "16G",
-    "ReqTRES": "billing=4,cpu=4,gres/gpu=1,mem=16G,node=1", "AllocTRES": "billing=4,cpu=4,gres/gpu:a100=1,gres/gpu=1,mem=16G,node=1",
+    "ReqTRES": "billing=4,cpu=4,gres/gpu=1,mem=16G,node=1",
+    "AllocTRES": "billing=4,cpu=4,gres/gpu:a100=1,gres/gpu=1,mem=16G,node=1",
     "NodeList": "a100-01", "Constraints": "", "Reservation": "", "Licenses": "", "Flags": "SchedMain,StartRecieved",
     "TotalCPU": "00:30:00", "MaxRSS": "", "AveRSS": "", "NTasks": "", "Restarts": "0", "Comment": "", "AdminComment": "",
-    "DBIndex": "7", "TRESUsageInTot": "", "TRESUsageInMax": "", "ConsumedEnergyRaw": "0", "SubmitLine": "sbatch run.sh", "WorkDir": "/home/alice",
+    "DBIndex": "7", "TRESUsageInTot": "", "TRESUsageInMax": "", "ConsumedEnergyRaw": "0", "SubmitLine": "sbatch run.sh",
+    "WorkDir": "/home/alice",
 }
 STEP = {
     "User": "", "UID": "", "Partition": "", "QOS": "", "ReqMem": "", "ReqTRES": "", "Flags": "", "Priority": "", "Reason": "",
-    "Timelimit": "", "TimelimitRaw": "", "DerivedExitCode": "", "SubmitLine": "", "WorkDir": "", "Eligible": "2026-06-01T09:00:00",
+    "Timelimit": "", "TimelimitRaw": "", "DerivedExitCode": "", "SubmitLine": "", "WorkDir": "",
+    "Eligible": "2026-06-01T09:00:00",
     "Submit": "2026-06-01T09:00:00", "NTasks": "1",
 }
 
 
-def sacct_text(*rows: dict[str, str], without: tuple[str, ...] = (), delimiter: str = "\x1f", fields: tuple[str, ...] = ()) -> str:
+def sacct_text(*rows: dict[str, str], without: tuple[str, ...] = (), delimiter: str = "\x1f", fields: tuple[str,
+    ...] = ()) -> str:
     """sacct's output for rows that differ from the usual one in the given fields."""
     names = fields or tuple(n for n in (*SACCT, *(k for r in rows for k in r if k not in SACCT)) if n not in without)
     names = tuple(dict.fromkeys(names))

@@ -29,7 +29,8 @@ def test_header_only() -> None:
 
 @pytest.mark.parametrize(("raw", "cause"), [
     (PNG, "not text"), (b"usage: squeue [-u user] [-p part]\n  -t states\n", "usage text of a command"),
-    (b"Hello,\nthis is a letter.\n", "no header line"), (b"100|train|COMPLETED|0:0\n", "no header line (was it taken with -n or -h?)"),
+    (b"Hello,\nthis is a letter.\n", "no header line"), (b"100|train|COMPLETED|0:0\n",
+                                                         "no header line (was it taken with -n or -h?)"),
     (b'{"jobs": []}\n', "no header line"), (b"JobID|Submit|State|Start\n" + b"1;2026-06-01T08:00:00;COMPLETED;None\n" * 5,
                                              "rows are not separated like the header"),
 ])
@@ -55,7 +56,8 @@ def test_any_delimiter(delimiter: str) -> None:
     lambda t: "\n" + t, lambda t: t.replace("\n", "\n\n"),
     lambda t: "\n".join(line + "\x1f" * bool(i) for i, line in enumerate(t.rstrip("\n").split("\n"))) + "\n",
     lambda t: "\n".join(line + "\x1f" * (not i) for i, line in enumerate(t.rstrip("\n").split("\n"))) + "\n",
-], ids=["BOM", "CRLF", "no last newline", "-p", "blank first", "blank between", "G03 rows end with it", "G03 header ends with it"])
+], ids=["BOM", "CRLF", "no last newline", "-p", "blank first", "blank between", "G03 rows end with it",
+        "G03 header ends with it"])
 def test_forms_of_one_text(form: Any) -> None:
     text = sacct_text({}, step("batch"), {"JobID": "101", "JobIDRaw": "101"})
     plain, other = read("sacct", text), read("sacct", form(text))
@@ -117,7 +119,8 @@ def test_a_line_of_ten_megabytes_is_kept() -> None:
 
 
 def test_a_line_of_ten_megabytes_that_is_no_record_is_cut_in_the_reject() -> None:
-    found = read("sacct", sacct_text({}) + "y" * 10_000_000 + "\x1f\n" + sacct_text({"JobID": "101", "JobIDRaw": "101"}).split("\n", 1)[1])
+    found = read("sacct", sacct_text({}) + "y" * 10_000_000 + "\x1f\n" + sacct_text({"JobID": "101",
+        "JobIDRaw": "101"}).split("\n", 1)[1])
     assert [r["job_id"] for r in found.rows("jobs")] == [100, 101]
     assert [len(r["raw"]) for r in found.rows("rejects")] == [MAX_RAW]
 
@@ -140,7 +143,8 @@ def test_G17_quoted_csv_with_blanks() -> None:
     def cell(text: str) -> str:
         return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\n') else text
 
-    text = ", ".join(names) + "\n" + ", ".join(cell(values[n]) for n in names) + "\n" + ", ".join(cell(SACCT[n]) for n in names) + "\n"
+    lines = [", ".join(names), ", ".join(cell(values[n]) for n in names), ", ".join(cell(SACCT[n]) for n in names)]
+    text = "\n".join(lines) + "\n"
     found = read("sacct", text)
     assert [r["name"] for r in found.rows("jobs")] == ['two\nlines, "quoted"', "train"]
     assert found.rows("jobs")[0]["tres_alloc"] == SACCT["AllocTRES"]
@@ -148,7 +152,8 @@ def test_G17_quoted_csv_with_blanks() -> None:
 
 
 def test_negative_and_backward_times() -> None:
-    found = read("sacct", sacct_text({"Elapsed": "-00:00:05", "ElapsedRaw": "-5"}, {"Submit": "2026-06-01T12:00:00", "JobID": "101", "JobIDRaw": "101"}))
+    found = read("sacct", sacct_text({"Elapsed": "-00:00:05", "ElapsedRaw": "-5"}, {"Submit": "2026-06-01T12:00:00",
+        "JobID": "101", "JobIDRaw": "101"}))
     first, second = found.rows("jobs")
     assert first["elapsed_s"] is None
     assert {r["cause"] for r in found.rows("rejects")} == {"ElapsedRaw: not a count", "Elapsed: not a duration"}
@@ -161,7 +166,8 @@ def test_two_tables_in_one_file() -> None:
 
 
 @pytest.mark.parametrize("block", [1000, 1500, 3000, 7001, 40_000])
-@pytest.mark.parametrize("name", ["slurm-22.05/sacct.txt", "slurm-24.11/sacct-pipe.txt", "slurm-22.05/squeue-all.txt", "slurm-24.11/sprio-l.txt"])
+@pytest.mark.parametrize("name", ["slurm-22.05/sacct.txt", "slurm-24.11/sacct-pipe.txt", "slurm-22.05/squeue-all.txt",
+                                  "slurm-24.11/sprio-l.txt"])
 def test_blocks_of_any_size_give_the_same(name: str, block: int) -> None:
     raw = fixture(name)
 
@@ -183,7 +189,8 @@ def test_steps_cross_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[dict[str, str]] = []
     for n in range(100, 160):
         rows.append({"JobID": str(n), "JobIDRaw": str(n), "DBIndex": str(n)})
-        rows += [step(s) | {"JobID": f"{n}.{s}", "JobIDRaw": f"{n}.{s}", "DBIndex": str(n), "MaxRSS": f"{n}K"} for s in ("batch", "extern", "0")]
+        rows += [step(s) | {"JobID": f"{n}.{s}", "JobIDRaw": f"{n}.{s}", "DBIndex": str(n), "MaxRSS": f"{n}K"} for s in ("batch",
+            "extern", "0")]
     text = sacct_text(*rows)
     whole = read("sacct", text)
     monkeypatch.setattr(Framer.__init__, "__kwdefaults__", {**(Framer.__init__.__kwdefaults__ or {}), "block": 2048})
@@ -201,6 +208,7 @@ def test_step_of_another_job_does_not_join_it() -> None:
 
 def test_what_is_kept_unread_is_told() -> None:
     assert read("jobs_detail", "JobId=1\n").report.kept == ["scontrol show job"]
-    assert read("sacct", sacct_text({}, without=("Submit",))).report.kept == ["sacct without Submit: its rows cannot be told apart as jobs"]
+    no_submit = read("sacct", sacct_text({}, without=("Submit",)))
+    assert no_submit.report.kept == ["sacct without Submit: its rows cannot be told apart as jobs"]
     assert read("sacct", "NODELIST|STATE\nn1|idle\n").report.kept == ["sinfo where sacct was expected"]
     assert read("other", fixture("slurm-24.11/sinfo-json.txt"), command=()).report.kept == ["JSON"]

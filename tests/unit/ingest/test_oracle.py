@@ -69,7 +69,8 @@ def test_campus_sacct_whole() -> None:
 
 
 def same(a: list[dict[str, Any]], b: list[dict[str, Any]], but: tuple[str, ...] = ()) -> None:
-    running = ("elapsed_s", "total_cpu_s", "max_rss_bytes", "ave_rss_bytes", "tres_usage_in_tot", "tres_usage_in_max", "tres_usage_in_ave")
+    running = ("elapsed_s", "total_cpu_s", "max_rss_bytes", "ave_rss_bytes", "tres_usage_in_tot", "tres_usage_in_max",
+               "tres_usage_in_ave")
     for x, y in zip(a, b, strict=True):
         skip = {*but, *(running if x["state"] in ("RUNNING", "SUSPENDED") else ())}  # the two were not printed in one second
         assert {k: v for k, v in x.items() if k not in skip} == {k: v for k, v in y.items() if k not in skip}
@@ -146,10 +147,13 @@ def test_campus_estimates_whole() -> None:
 
 
 @pytest.mark.parametrize(("kind", "name", "table", "rows"), [
-    ("sinfo", "sinfo-nodes.txt.gz", "nodes", 589 * 24), ("sprio", "sprio.txt.gz", "priorities", 114_299), ("sshare", "sshare.txt.gz", "shares", 2_516),
+    ("sinfo", "sinfo-nodes.txt.gz", "nodes", 589 * 24), ("sprio", "sprio.txt.gz", "priorities", 114_299), ("sshare",
+        "sshare.txt.gz", "shares", 2_516),
     ("nodes", "scontrol-nodes.txt.gz", "nodes", 3_552), ("partitions", "scontrol-partitions.txt", "partitions", 9),
-    ("qos", "sacctmgr-qos.txt", "qos", 10), ("assoc", "sacctmgr-assoc.txt", "associations", 17), ("events", "sacctmgr-events.txt", "events", 2),
-    ("resv_history", "sacctmgr-reservation.txt", "reservations", 3), ("reservations", "scontrol-reservations.txt", "reservations", 1),
+    ("qos", "sacctmgr-qos.txt", "qos", 10), ("assoc", "sacctmgr-assoc.txt", "associations", 17), ("events",
+        "sacctmgr-events.txt", "events", 2),
+    ("resv_history", "sacctmgr-reservation.txt", "reservations", 3), ("reservations", "scontrol-reservations.txt",
+        "reservations", 1),
     ("sprio_weights", "sprio-weights.txt", "settings", 7), ("config", "scontrol-config.txt", "settings", 207)])
 def test_campus_everything_else(kind: str, name: str, table: str, rows: int) -> None:
     found = read(kind, fixture(name), sampled=fixture(name).startswith(b"### "))

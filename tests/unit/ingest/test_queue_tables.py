@@ -11,9 +11,12 @@ VERSIONS = ("22.05", "24.11")
 
 
 def queue_text(*rows: dict[str, str], **more: str) -> str:
-    base = {"JOBID": "100", "NAME": "train", "USER": "alice", "ACCOUNT": "vision", "PARTITION": "gpu", "QOS": "normal", "STATE": "RUNNING",
-            "REASON": "None", "NODES": "1", "CPUS": "4", "MIN_MEMORY": "4G", "TRES_PER_NODE": "N/A", "TIME_LIMIT": "1:00:00", "TIME": "10:00",
-            "SUBMIT_TIME": "2026-06-01T08:00:00", "START_TIME": "2026-06-01T09:00:00", "END_TIME": "2026-06-01T10:00:00", "PRIORITY": "12",
+    base = {"JOBID": "100", "NAME": "train", "USER": "alice", "ACCOUNT": "vision", "PARTITION": "gpu", "QOS": "normal",
+            "STATE": "RUNNING",
+            "REASON": "None", "NODES": "1", "CPUS": "4", "MIN_MEMORY": "4G", "TRES_PER_NODE": "N/A", "TIME_LIMIT": "1:00:00",
+            "TIME": "10:00",
+            "SUBMIT_TIME": "2026-06-01T08:00:00", "START_TIME": "2026-06-01T09:00:00", "END_TIME": "2026-06-01T10:00:00",
+            "PRIORITY": "12",
             "NODELIST": "a100-01", "SCHEDNODES": "(null)"} | more
     names = list(dict.fromkeys([*base, *(k for r in rows for k in r)]))
     return "\n".join(["|".join(names), *("|".join((base | r).get(n, "") for n in names) for r in rows or ({},))]) + "\n"
@@ -27,23 +30,31 @@ PENDING = {"STATE": "PENDING", "NODELIST": "", "REASON": "Priority", "START_TIME
 
 
 @pytest.mark.parametrize(("fields", "expected"), [
-    pytest.param({}, {"start": utc("2026-06-01T09:00:00"), "start_estimate": None, "end_expected": utc("2026-06-01T10:00:00")}, id="A19 forecast"),
-    pytest.param({"END_TIME": "NONE", "TIME_LIMIT": "UNLIMITED"}, {"end_expected": None, "limit_kind": "unlimited", "limit_s": None}, id="A05 NONE"),
+    pytest.param({}, {"start": utc("2026-06-01T09:00:00"), "start_estimate": None, "end_expected": utc("2026-06-01T10:00:00")},
+                 id="A19 forecast"),
+    pytest.param({"END_TIME": "NONE", "TIME_LIMIT": "UNLIMITED"}, {"end_expected": None, "limit_kind": "unlimited",
+        "limit_s": None}, id="A05 NONE"),
     pytest.param(PENDING, {"start": None, "start_estimate": None, "elapsed_s": 0, "node_list": None}, id="F01 not tested"),
     pytest.param(PENDING | {"START_TIME": "2026-06-01T15:00:00", "SCHEDNODES": "h100-01"},
-                 {"start": None, "start_estimate": utc("2026-06-01T15:00:00"), "sched_nodes": "h100-01", "end_expected": None}, id="F13 estimate"),
+                 {"start": None, "start_estimate": utc("2026-06-01T15:00:00"), "sched_nodes": "h100-01",
+                  "end_expected": None}, id="F13 estimate"),
     pytest.param({"TRES_PER_NODE": "N/A"}, {"gpus": None}, id="B07 N/A tells nothing"),
-    pytest.param({"TRES_PER_NODE": "N/A", "TRES_ALLOC": "cpu=4,mem=32G,node=1,gres/gpu=1"}, {"gpus": 1}, id="B07 tres-alloc is the whole job"),
-    pytest.param({"TRES_PER_NODE": "gres:gpu:a100:2", "NODES": "3"}, {"gpus": 6, "gpu_type": "a100"}, id="B07 per node times nodes"),
-    pytest.param({"TRES_PER_NODE": "gres:gpu:2", "NODES": "3", "TRES_ALLOC": "cpu=4,node=3,gres/gpu=6"}, {"gpus": 6}, id="B07 never twice"),
+    pytest.param({"TRES_PER_NODE": "N/A", "TRES_ALLOC": "cpu=4,mem=32G,node=1,gres/gpu=1"}, {"gpus": 1},
+                 id="B07 tres-alloc is the whole job"),
+    pytest.param({"TRES_PER_NODE": "gres:gpu:a100:2", "NODES": "3"}, {"gpus": 6, "gpu_type": "a100"},
+                 id="B07 per node times nodes"),
+    pytest.param({"TRES_PER_NODE": "gres:gpu:2", "NODES": "3", "TRES_ALLOC": "cpu=4,node=3,gres/gpu=6"}, {"gpus": 6},
+                 id="B07 never twice"),
     pytest.param(PENDING | {"TRES_PER_JOB": "gpu:12", "TRES_PER_NODE": "N/A"}, {"gpus": 12, "nodes": 1}, id="B29 gpus per job"),
     pytest.param({"TRES_PER_NODE": "gpu:titanrtx:0"}, {"gpus": 0}, id="B32 zero"),
     pytest.param({"STATE": "CANCELLED", "NODELIST": "", "START_TIME": "2026-06-01T09:30:00", "END_TIME": "2026-06-01T09:30:00"},
                  {"start": None, "state": "CANCELLED"}, id="D02 never started"),
     pytest.param({"PARTITION": "cpu,gpu"}, {"partition": "cpu,gpu"}, id="H01 two partitions"),
-    pytest.param({"REASON": "(ReqNodeNotAvail, UnavailableNodes:gpu[01-03],cpu7)"}, {"reason": "ReqNodeNotAvail"}, id="D10 nodes"),
+    pytest.param({"REASON": "(ReqNodeNotAvail, UnavailableNodes:gpu[01-03],cpu7)"}, {"reason": "ReqNodeNotAvail"},
+                 id="D10 nodes"),
     pytest.param({"ACCOUNT": "(null)"}, {"account": None}, id="G10 null"),
-    pytest.param({"JOBID": "100_[5-100%4]", "STATE": "PENDING"}, {"array_tasks": 96, "array_throttle": 4, "array_job_id": 100}, id="C01 array"),
+    pytest.param({"JOBID": "100_[5-100%4]", "STATE": "PENDING"}, {"array_tasks": 96, "array_throttle": 4, "array_job_id": 100},
+                 id="C01 array"),
     pytest.param({"CPUS": "4K"}, {"cpus": 4096}, id="large counts are shortened"),
 ])
 def test_values(fields: dict[str, str], expected: dict[str, Any]) -> None:
@@ -74,7 +85,8 @@ def test_C13_cluster_sections() -> None:
 def test_samples_have_their_own_times() -> None:
     part = "JOBID|STATE\n1|RUNNING\n"
     empty = "JOBID|STATE\n"
-    text = (f"### 1780278567 2026-06-01T01:49:27 squeue -o %i|%T\n{part}### 1780280372 2026-06-01T02:19:32 squeue -o %i|%T\n{empty}"
+    text = (f"### 1780278567 2026-06-01T01:49:27 squeue -o %i|%T\n{part}"
+            f"### 1780280372 2026-06-01T02:19:32 squeue -o %i|%T\n{empty}"
             f"### 1780282172 2026-06-01T02:49:32 squeue -o %i|%T\n{part}")
     found = read("squeue", text, sampled=True)
     assert [r["observed_at"] for r in found.rows("queue")] == [utc("2026-06-01T01:49:27"), utc("2026-06-01T02:49:32")]
@@ -108,8 +120,10 @@ def test_recorded_forms(version: str, form: str) -> None:
     assert found.report.rejected == found.report.nulled == 0
     assert found.all_lines_told()
     for row in found.rows("queue"):
-        assert row["state"] in {"PENDING", "RUNNING", "COMPLETED", "CANCELLED", "FAILED", "COMPLETING", "CONFIGURING", "SUSPENDED", "TIMEOUT",
-                                "PREEMPTED", "NODE_FAIL", "OUT_OF_MEMORY", "DEADLINE", "REQUEUED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT", "STOPPED"}
+        assert row["state"] in {"PENDING", "RUNNING", "COMPLETED", "CANCELLED", "FAILED", "COMPLETING", "CONFIGURING",
+                                "SUSPENDED", "TIMEOUT",
+                                "PREEMPTED", "NODE_FAIL", "OUT_OF_MEMORY", "DEADLINE", "REQUEUED", "REQUEUE_HOLD",
+                                "RESV_DEL_HOLD", "SPECIAL_EXIT", "STOPPED"}
         assert row["user"] in {"alice", "bob", "carol", "dave", "erin", "frank"}
         assert row["reason_text"] is None or "|" not in row["reason_text"]
 
@@ -135,8 +149,10 @@ def test_recorded_estimates(version: str) -> None:
 
 
 def test_F02_clamped_and_F05_arrays() -> None:
-    text = ("### 1780315200 2026-06-01T12:00:00 squeue --start\nJOBID|PARTITION|USER|STATE|START_TIME|NODES|SCHEDNODES|NODELIST(REASON)\n"
-            "1|gpu|bob|PENDING|2026-06-01T12:00:00|1|a100-01|(Priority)\n500_[0-999]|gpu,long|bob|PENDING|2026-06-01T13:00:00|1|(null)|(Resources)\n"
+    text = ("### 1780315200 2026-06-01T12:00:00 squeue --start\n"
+            "JOBID|PARTITION|USER|STATE|START_TIME|NODES|SCHEDNODES|NODELIST(REASON)\n"
+            "1|gpu|bob|PENDING|2026-06-01T12:00:00|1|a100-01|(Priority)\n"
+            "500_[0-999]|gpu,long|bob|PENDING|2026-06-01T13:00:00|1|(null)|(Resources)\n"
             "3|gpu|bob|PENDING|N/A|1|(null)|(QOSMaxGRESPerUser)\n")
     rows = read("squeue_start", text, sampled=True).rows("estimates")
     assert [r["clamped"] for r in rows] == [True, False, None]
@@ -159,26 +175,30 @@ def test_nodes_of_scontrol(version: str) -> None:
 
 @pytest.mark.parametrize(("text", "expected"), [
     pytest.param("Gres=gpu:8(S:0-3) GresUsed=gpu:a100:3(IDX:0-1,3)", {"gpus": 8, "gpus_alloc": 3}, id="B10 suffixes"),
-    pytest.param("Gres=gpu:a100:2,shard:a100:8 GresUsed=gpu:a100:2(IDX:0,3),shard:a100:0(IDX:N/A)", {"gpus": 2, "gpus_alloc": 2}, id="B11 commas"),
+    pytest.param("Gres=gpu:a100:2,shard:a100:8 GresUsed=gpu:a100:2(IDX:0,3),shard:a100:0(IDX:N/A)", {"gpus": 2, "gpus_alloc": 2},
+                 id="B11 commas"),
     pytest.param("Gres=gpu:h100:8 CfgTRES=cpu=64,mem=1T AllocTRES=cpu=4", {"gpus": 8, "gpus_alloc": None}, id="H19 not tracked"),
     pytest.param("Gres=(null) CfgTRES=cpu=64,mem=1T AllocTRES=cpu=4", {"gpus": 0, "gpus_alloc": 0}, id="no GPUs"),
     pytest.param("Gres=gpu:4 CfgTRES=cpu=64,gres/gpu=4 AllocTRES=", {"gpus_alloc": 0}, id="idle"),
 ])
 def test_gpus_of_nodes(text: str, expected: dict[str, Any]) -> None:
-    row = read("nodes", f"NodeName=n1 Arch=x86_64 CPUAlloc=4 CPUTot=64 State=MIXED+PLANNED {text} OS=Linux 6.1 #1 SMP Reason=bad = worse\n").one("nodes")
+    line = f"NodeName=n1 Arch=x86_64 CPUAlloc=4 CPUTot=64 State=MIXED+PLANNED {text} OS=Linux 6.1 #1 SMP Reason=bad = worse\n"
+    row = read("nodes", line).one("nodes")
     assert {k: row[k] for k in expected} == expected
     assert (row["state"], row["state_flags"], row["reason"]) == ("MIXED", "PLANNED", "bad = worse")
 
 
 def test_G11_star_of_the_default_partition_and_G01_pipe_in_reasons() -> None:
-    text = ('NODELIST|PARTITION|STATE|GRES|REASON\na100-04|gpu*|drained|gpu:a100:4|bad DIMM | slot 3, "see #42\na100-04|scav|drained|gpu:a100:4|'
-            'bad DIMM | slot 3, "see #42\n')
+    text = ('NODELIST|PARTITION|STATE|GRES|REASON\na100-04|gpu*|drained|gpu:a100:4|bad DIMM | slot 3, "see #42\n'
+            'a100-04|scav|drained|gpu:a100:4|bad DIMM | slot 3, "see #42\n')
     row = read("sinfo", text).one("nodes")
-    assert (row["partitions"], row["reason"], row["state"], row["state_flags"]) == ("gpu,scav", 'bad DIMM | slot 3, "see #42', "IDLE", "DRAIN")
+    assert (row["partitions"], row["reason"], row["state"], row["state_flags"]) == ("gpu,scav", 'bad DIMM | slot 3, "see #42',
+        "IDLE", "DRAIN")
 
 
 def test_sinfo_line_for_several_nodes_tells_no_counts() -> None:
-    rows = read("sinfo", "PARTITION|NODES|STATE|NODELIST|GRES|CPUS(A/I/O/T)\ngpu|2|mix|n[1-2]|gpu:a100:4|18/110/0/128\n").rows("nodes")
+    rows = read("sinfo",
+                "PARTITION|NODES|STATE|NODELIST|GRES|CPUS(A/I/O/T)\ngpu|2|mix|n[1-2]|gpu:a100:4|18/110/0/128\n").rows("nodes")
     assert [(r["node"], r["gpus"], r["cpus"], r["cpus_alloc"]) for r in rows] == [("n1", 4, None, None), ("n2", 4, None, None)]
 
 
@@ -200,14 +220,16 @@ def test_priorities(version: str) -> None:
     assert len(rows) > 20
     assert found.report.rejected == 0
     for r in rows:
-        parts = sum(r[n] or 0 for n in ("site", "age", "assoc", "fairshare", "job_size", "partition_factor", "qos_factor")) - (r["nice"] or 0)
+        parts = sum(r[n] or 0 for n in ("site", "age", "assoc", "fairshare", "job_size", "partition_factor",
+                                        "qos_factor")) - (r["nice"] or 0)
         assert 0 <= r["priority"] - parts <= 1500  # the rest is the TRES factors
         assert r["partition"] in {"gpu", "cpu", "debug", "scav", "long", "h100", "maint"}
         assert (r["qos"] is not None) == (version == "24.11")
 
 
 def test_H16_one_row_per_partition() -> None:
-    text = "JOBID|PARTITION|PRIORITY|SITE|AGE|FAIRSHARE|JOBSIZE|PARTITION|USER\n222|cpu|1500|0|1|1|1|1000|bob\n222|gpu|900|0|1|1|1|400|bob\n"
+    text = ("JOBID|PARTITION|PRIORITY|SITE|AGE|FAIRSHARE|JOBSIZE|PARTITION|USER\n"
+            "222|cpu|1500|0|1|1|1|1000|bob\n222|gpu|900|0|1|1|1|400|bob\n")
     assert [(r["job_id"], r["partition"], r["priority"], r["partition_factor"]) for r in read("sprio", text).rows("priorities")] \
         == [(222, "cpu", 1500, 1000), (222, "gpu", 900, 400)]
 
@@ -225,7 +247,8 @@ def test_shares(version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_rest(version: str) -> None:
-    part = {r["partition"]: r for r in read("partitions", fixture(f"slurm-{version}/scontrol-show-partition.txt")).rows("partitions")}
+    part = {r["partition"]: r for r in read("partitions",
+                                            fixture(f"slurm-{version}/scontrol-show-partition.txt")).rows("partitions")}
     assert part["gpu"]["is_default"] is True
     assert part["debug"]["max_time_s"] == 1800
     assert part["debug"]["max_mem_per_node_bytes"] == 64000 << 20
@@ -235,12 +258,15 @@ def test_the_rest(version: str) -> None:
     events = read("events", fixture(f"slurm-{version}/sacctmgr-events.txt")).rows("events")
     assert any(r["reason"] and "|" in r["reason"] for r in events) or version == "24.11"
     qos = {r["qos"]: r for r in read("qos", fixture(f"slurm-{version}/sacctmgr-qos.txt")).rows("qos")}
-    assert (qos["debug"]["max_wall_s"], qos["debug"]["max_tres_per_user"], qos["normal"]["preempt"]) == (1800, "gres/gpu=2", "scavenger")
+    assert (qos["debug"]["max_wall_s"], qos["debug"]["max_tres_per_user"], qos["normal"]["preempt"]) == (1800, "gres/gpu=2",
+        "scavenger")
     assoc = read("assoc", fixture(f"slurm-{version}/sacctmgr-assoc.txt")).rows("associations")
     assert {r["account"] for r in assoc} >= {"root", "research"}
-    settings = {r["key"]: r["value"] for r in read("config", fixture(f"slurm-{version}/scontrol-show-config.txt")).rows("settings")}
+    settings = {r["key"]: r["value"] for r in read("config",
+                                                   fixture(f"slurm-{version}/scontrol-show-config.txt")).rows("settings")}
     assert settings["AccountingStorageBackupHost"] is None
-    weights = {r["key"]: r["value"] for r in read("sprio_weights", fixture(f"slurm-{version}/sprio-weights.txt")).rows("settings")}
+    weights = {r["key"]: r["value"] for r in read("sprio_weights",
+                                                  fixture(f"slurm-{version}/sprio-weights.txt")).rows("settings")}
     assert (weights["AGE"], weights["FAIRSHARE"], weights["PARTITION"]) == ("1000", "10000", "1000")
 
 

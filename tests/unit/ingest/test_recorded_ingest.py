@@ -45,8 +45,10 @@ def test_recorded_versions_whole(tmp_path: Path, version: str) -> None:
     assert summary.rejected == summary.nulled == 0
     assert db.read("rejects").num_rows == 0
     unread = {f for f, _ in summary.kept}
-    assert {"sacct-p.txt", "sacct-n-P-names.txt", "sinfo-s.txt", "sprio-norm.txt", "squeue-steps.txt", "sacctmgr-tres.txt"} <= unread
-    for table in ("jobs", "steps", "queue", "estimates", "nodes", "partitions", "reservations", "priorities", "shares", "qos", "associations",
+    assert {"sacct-p.txt", "sacct-n-P-names.txt", "sinfo-s.txt", "sprio-norm.txt", "squeue-steps.txt",
+            "sacctmgr-tres.txt"} <= unread
+    for table in ("jobs", "steps", "queue", "estimates", "nodes", "partitions", "reservations", "priorities", "shares", "qos",
+                  "associations",
                   "events", "settings"):
         assert db.read(table).num_rows > 0, table
     jobs = db.read("jobs").to_pylist()
@@ -72,7 +74,7 @@ def test_H05_twice_is_once(tmp_path: Path) -> None:
 
 def test_rejects_are_kept_with_their_file_and_line(tmp_path: Path) -> None:
     db = lake(tmp_path)
-    root = folder(tmp_path, sacct__txt=sacct_text({}, {"JobID": "", "JobIDRaw": ""}, {"Start": "soon"}), taken_at=b"")
+    root = folder(tmp_path, sacct__txt=sacct_text({}, {"JobID": "", "JobIDRaw": ""}, {"Start": "soon"}))
     summary = ingest_folder(root, db)
     assert (summary.rejected, summary.nulled) == (1, 1)
     rows = {r["cause"]: r for r in db.read("rejects").to_pylist()}
@@ -125,7 +127,8 @@ def test_taken_at(tmp_path: Path) -> None:
     (root / "taken-at.txt").unlink()
     os.utime(root / "sacct.txt", (1_780_000_000, 1_780_000_000))
     source = RecordedFolder(root)
-    assert [c.taken_at.timestamp() for c in source.captures() if isinstance(c, Capture)][0] == 1_780_000_000
+    found = {c.source_file: c.taken_at.timestamp() for c in source.captures() if isinstance(c, Capture)}
+    assert found["sacct.txt"] == 1_780_000_000
     assert "sacct.txt" in source.assumed
     assert any("assumed from their dates" in n for n in source.notes)
     (root / "taken-at.txt").write_text("last week")
@@ -155,7 +158,8 @@ def test_compressed_whatever_its_name(tmp_path: Path, pack: object) -> None:
 
 
 def test_names_do_not_decide(tmp_path: Path) -> None:
-    root = folder(tmp_path, squeue__txt=sacct_text({}), notes__md="JOBID|STATE\n1|RUNNING\n", conf=fixture("slurm-22.05/sacctmgr-qos.txt"))
+    root = folder(tmp_path, squeue__txt=sacct_text({}), notes__md="JOBID|STATE\n1|RUNNING\n",
+                  conf=fixture("slurm-22.05/sacctmgr-qos.txt"))
     assert {n: c.kind for n, c in captures(root).items()} == {"squeue.txt": "sacct", "notes.md": "squeue", "conf": "qos"}
 
 
@@ -164,7 +168,8 @@ PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)) * 20
 
 @pytest.mark.parametrize(("files", "says"), [
     ({}, "it holds no files"), ({"a__png": PNG, "b__png": PNG}, "2 files, not text"),
-    ({"letter__txt": "Dear all,\nthe cluster is down.\n", "x__py": "import os\nprint(os)\n"}, "not Slurm's output"), ({"a__txt": b""}, "empty"),
+    ({"letter__txt": "Dear all,\nthe cluster is down.\n", "x__py": "import os\nprint(os)\n"},
+     "not Slurm's output"), ({"a__txt": b""}, "empty"),
 ])
 def test_folders_without_slurm_output(tmp_path: Path, files: dict[str, bytes], says: str) -> None:
     db = lake(tmp_path)
@@ -191,7 +196,8 @@ def test_one_file_and_folders_below(tmp_path: Path) -> None:
 
 def test_reservation_of_scontrol_stands_over_that_of_sacctmgr(tmp_path: Path) -> None:
     root = folder(tmp_path, **{"a__txt": fixture("slurm-22.05/scontrol-show-reservation.txt"),
-                               "b__txt": fixture("slurm-22.05/sacctmgr-reservation.txt"), "taken-at__txt": "2026-11-30T16:50:12\n"})
+                               "b__txt": fixture("slurm-22.05/sacctmgr-reservation.txt"),
+                               "taken-at__txt": "2026-11-30T16:50:12\n"})
     db = lake(tmp_path)
     ingest_folder(root, db, cluster="virt")
     rows = {r["reservation"]: r for r in db.read("reservations").to_pylist()}
@@ -202,7 +208,7 @@ def test_reservation_of_scontrol_stands_over_that_of_sacctmgr(tmp_path: Path) ->
 def test_gpu_tracking_is_remembered_from_the_configuration(tmp_path: Path) -> None:
     plain = {"ReqTRES": "cpu=4,mem=16G,node=1", "AllocTRES": "cpu=4,mem=16G,node=1"}
     db = lake(tmp_path)
-    config = "Configuration data as of 2026-06-13T09:55:21\nAccountingStorageTRES = cpu,mem,gres/gpu\nClusterName             = campus\n"
+    config = "Configuration data as of 2026-06-13T09:55:21\nAccountingStorageTRES = cpu,mem,gres/gpu\nClusterName = campus\n"
     ingest_folder(folder(tmp_path, config__txt=config, sacct__txt=sacct_text(plain)), db)
     assert db.read("jobs").to_pylist()[0]["gpus_alloc"] == 0
     again = folder(tmp_path, sacct__txt=sacct_text(plain | {"JobID": "101", "JobIDRaw": "101"}))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queuecast.collect.columns import Columns, Env
+from queuecast.collect.convert import bounded
 from queuecast.collect.framing import Frame
 from queuecast.collect.tables.keyvalue import Record
 from queuecast.collect.tables.values import mask_of, parse_gres_pair, parse_node_state_pair, rows
@@ -56,7 +57,7 @@ class Values:
         if text is None:
             return None
         try:
-            return parse(text)
+            return bounded(parse(text), text)
         except ParseError as error:
             where = self.record.section
             name = next(n for n in names if n in self.record.fields)

@@ -1,0 +1,1 @@
+"""Speed and memory, as ratios to a named peer or to a plain bound. Run with ``make bench``."""
