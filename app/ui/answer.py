@@ -20,9 +20,9 @@ def show_answer(frame: Frame, answer: WaitAnswer) -> None:
     """The whole answer, whichever status it has."""
     show_freshness(frame, answer.at, answer.freshness.data_at)
     _head(frame, answer)
-    if answer.intervals and not _is_beyond(answer):
+    if answer.intervals:
         _when(frame, answer)
-    elif answer.intervals and answer.waited_s:
+    elif answer.status == "beyond_history" and answer.waited_s:
         st.metric(_("has waited"), span(answer.waited_s), border=True, width=180)
     if answer.reason is not None and answer.status not in ("started", "ended"):
         _why(answer)
@@ -49,6 +49,9 @@ def _status_words(frame: Frame, answer: WaitAnswer) -> tuple[str, str]:
     eight, half = answer.interval(0.8), answer.median_s
     if answer.status == "estimate" and eight is not None and half is not None:
         return _between(frame, answer, eight), _half(frame, answer, half)
+    if answer.status == "beyond_history":
+        title = ":material/help: " + _("It has waited longer than history reaches")
+        return title, _("Hardly a like job that waited this long has started, so no range can be given. See why it waits.")
     if answer.status == "not_eligible":
         title = ":material/pending: " + _("Not in the race yet")
         sentence = _("Its wait in the queue begins when it becomes eligible: after a dependency, a begin time or a throttle.")
@@ -98,18 +101,11 @@ def _between(frame: Frame, answer: WaitAnswer, eight: Interval) -> str:
 
 def _half(frame: Frame, answer: WaitAnswer, median: float) -> str:
     moment = answer.moment(median)
-    if _is_beyond(answer):
-        return _("Hardly a like job that waited this long has started, so no range can be given. See why it waits.")
     if moment is None:
         return _("More than half wait longer than history reaches.")
     if median < 60:
         return _("Half start at once.")
     return _("Half start before **{time}**, that is within {span}.").format(time=frame.time(moment), span=span(median))
-
-
-def _is_beyond(answer: WaitAnswer) -> bool:
-    """Whether history ends before any of the intervals begins: then chances are not small but unknown."""
-    return all(math.isinf(i.low_s) for i in answer.intervals)
 
 
 def request_words(request: Request) -> str:

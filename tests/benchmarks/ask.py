@@ -1,6 +1,6 @@
 """``queuecast when`` at a million jobs of history: the whole command from cold, and a call of a library that is warm.
 
-    python -m tests.benchmarks.ask [--jobs 1000000]
+python -m tests.benchmarks.ask [--jobs 1000000]
 """
 
 from __future__ import annotations
@@ -42,17 +42,30 @@ def jobs(count: int, days: float) -> pa.Table:
         return pa.array(words).take(pa.array(kind))
 
     everywhere = np.ones(count, bool)
-    return pa.table({
-        "cluster": pa.array(["bench"] * count), "job_id": np.arange(count), "job_id_text": pa.array(np.arange(count)).cast(pa.string()),
-        "array_tasks": np.ones(count, np.int64), "user": pa.array([f"user{i:03d}" for i in range(400)]).take(pa.array(rng.integers(0, 400, count))),
-        "account": pa.array([f"lab{i}" for i in range(37)]).take(pa.array(rng.integers(0, 37, count))),
-        "partition": pick("gpu", "gpu", "h100", "cpu", "cpu", "debug"), "qos": pa.array(["normal"] * count),
-        "gpu_type_req": pick("a100", "v100", "h100", None, None, "v100"), "gpus_req": pa.array([4, 1, 8, 0, 0, 1]).take(pa.array(kind)),
-        "cpus_req": rng.choice([1, 4, 8, 16, 32], count), "limit_s": rng.choice([3600, 14400, 43200, 86400], count),
-        "submit": times(submit, everywhere), "eligible": times(submit, everywhere), "start": times(start, start <= now),
-        "end": times(end, end <= now), "state": pa.array(np.where(end <= now, "COMPLETED", np.where(start <= now, "RUNNING", "PENDING"))),
-        "completeness": np.where(end <= now, 3, np.where(start <= now, 2, 1)), "source": pa.array(["sacct"] * count),
-        "observed_at": pa.array([END] * count, pa.timestamp("us", tz="UTC"))})
+    return pa.table(
+        {
+            "cluster": pa.array(["bench"] * count),
+            "job_id": np.arange(count),
+            "job_id_text": pa.array(np.arange(count)).cast(pa.string()),
+            "array_tasks": np.ones(count, np.int64),
+            "user": pa.array([f"user{i:03d}" for i in range(400)]).take(pa.array(rng.integers(0, 400, count))),
+            "account": pa.array([f"lab{i}" for i in range(37)]).take(pa.array(rng.integers(0, 37, count))),
+            "partition": pick("gpu", "gpu", "h100", "cpu", "cpu", "debug"),
+            "qos": pa.array(["normal"] * count),
+            "gpu_type_req": pick("a100", "v100", "h100", None, None, "v100"),
+            "gpus_req": pa.array([4, 1, 8, 0, 0, 1]).take(pa.array(kind)),
+            "cpus_req": rng.choice([1, 4, 8, 16, 32], count),
+            "limit_s": rng.choice([3600, 14400, 43200, 86400], count),
+            "submit": times(submit, everywhere),
+            "eligible": times(submit, everywhere),
+            "start": times(start, start <= now),
+            "end": times(end, end <= now),
+            "state": pa.array(np.where(end <= now, "COMPLETED", np.where(start <= now, "RUNNING", "PENDING"))),
+            "completeness": np.where(end <= now, 3, np.where(start <= now, 2, 1)),
+            "source": pa.array(["sacct"] * count),
+            "observed_at": pa.array([END] * count, pa.timestamp("us", tz="UTC")),
+        }
+    )
 
 
 def main() -> None:
@@ -70,8 +83,26 @@ def main() -> None:
         save_model(lake.path / "models", train(lake, END))
         report("train", time.perf_counter() - begun, "s", "-", True, jobs=args.jobs)
         shape = {"machine": machine(), "jobs": args.jobs, "days": args.days}
-        command = [sys.executable, "-m", "queuecast.cli.main", "when", "-p", "gpu", "--gres", "gpu:a100:4", "-t", "1-00:00:00", "-A", "lab1",
-                   "-q", "normal", "--at", "data", "--lake", str(lake.path)]
+        command = [
+            sys.executable,
+            "-m",
+            "queuecast.cli.main",
+            "when",
+            "-p",
+            "gpu",
+            "--gres",
+            "gpu:a100:4",
+            "-t",
+            "1-00:00:00",
+            "-A",
+            "lab1",
+            "-q",
+            "normal",
+            "--at",
+            "data",
+            "--lake",
+            str(lake.path),
+        ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # byte code written, files in the page cache
         cold = median([run(command) for _ in range(args.runs)])
         report("when_cold", cold.wall_s, "s", "< 1.0", cold.wall_s < 1.0, **show(cold), **shape)

@@ -1,6 +1,6 @@
 """sacct text to Parquet, against slurm2sql 0.9.9 (rows per second) and DuckDB's bare read_csv (seconds), same jobs.
 
-    python -m tests.benchmarks.ingest [--rows 1000000] [--peer-rows 100000] [--big 10000000]
+python -m tests.benchmarks.ingest [--rows 1000000] [--peer-rows 100000] [--big 10000000]
 """
 
 from __future__ import annotations
@@ -70,8 +70,17 @@ def main() -> None:
         me, duck, old = median(mine), median(bare), peer(folder, args.peer_rows)
         rate, peer_rate = args.rows / me.wall_s, args.peer_rows / old.wall_s
         shape = {"machine": machine(), "rows": args.rows, "bytes": text.stat().st_size}
-        report("ingest_rows_per_s_vs_slurm2sql", rate / peer_rate, "ratio", ">= 15", rate / peer_rate >= 15,
-               rows_per_s=round(rate), peer_rows_per_s=round(peer_rate), **shape, ours=show(me))
+        report(
+            "ingest_rows_per_s_vs_slurm2sql",
+            rate / peer_rate,
+            "ratio",
+            ">= 15",
+            rate / peer_rate >= 15,
+            rows_per_s=round(rate),
+            peer_rows_per_s=round(peer_rate),
+            **shape,
+            ours=show(me),
+        )
         ratios = sorted(a.wall_s / b.wall_s for a, b in zip(mine, bare, strict=True))
         ratio = ratios[len(ratios) // 2]
         report("ingest_seconds_vs_duckdb_read_csv", ratio, "ratio", "<= 4", ratio <= 4, ours=show(me), bare=show(duck), **shape)
@@ -79,7 +88,16 @@ def main() -> None:
             text.unlink()
             run([sys.executable, "-m", "tests.benchmarks.generate", str(text), "--rows", str(args.big)])
             big = ours(text, folder, args.big)
-            report("ingest_peak_memory", big.peak_mib, "MiB", "< 2048", big.peak_mib < 2048, rows=args.big, bytes=text.stat().st_size, ours=show(big))
+            report(
+                "ingest_peak_memory",
+                big.peak_mib,
+                "MiB",
+                "< 2048",
+                big.peak_mib < 2048,
+                rows=args.big,
+                bytes=text.stat().st_size,
+                ours=show(big),
+            )
 
 
 if __name__ == "__main__":

@@ -67,5 +67,7 @@ def show(cost: Cost) -> dict[str, float]:
 
 def machine() -> str:
     """What this ran on."""
-    model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "?")
+    model = next(
+        (line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "?"
+    )
     return f"{os.cpu_count()} x {model}"

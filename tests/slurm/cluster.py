@@ -190,9 +190,7 @@ class Cluster:
         etc = self.home / "etc"
         (etc / "slurm.conf").write_text(self._slurm_conf())
         (etc / "gres.conf").write_text(
-            "".join(
-                f"NodeName={k.range} Name=gpu Type={k.gpu} File={self.home}/dev/gpu[0-{k.gpus - 1}]\n" for k in KINDS if k.gpu
-            )
+            "".join(f"NodeName={k.range} Name=gpu Type={k.gpu} File={self.home}/dev/gpu[0-{k.gpus - 1}]\n" for k in KINDS if k.gpu)
         )
         release = _system(str(self.home / "bin" / "slurmctld"), "-V").split()[-1]
         (etc / "cgroup.conf").write_text("CgroupPlugin=disabled\n" if release >= "23.11" else "CgroupAutomount=no\n")
@@ -301,9 +299,7 @@ PartitionName=hid Nodes={CPU.range} MaxTime=60 PriorityTier=10 Hidden=YES State=
 
     # ------------------------------------------------------------------ daemons
 
-    def start(
-        self, name: str, argv: Sequence[str], *, ready: Callable[[], bool], seconds: float = 60, user: str | None = None
-    ) -> None:
+    def start(self, name: str, argv: Sequence[str], *, ready: Callable[[], bool], seconds: float = 60, user: str | None = None) -> None:
         """Start a daemon in the foreground of its own session and wait until it is ready."""
         with (self.home / "log" / f"{name}.out").open("ab") as out:
             # should this process be killed, the kernel ends the daemon too; it must not change its user by itself after that
@@ -388,16 +384,10 @@ innodb_doublewrite=0
 performance_schema=off
 """)
         _system(
-            "mariadb-install-db",
-            f"--defaults-file={conf}",
-            "--user=mysql",
-            "--auth-root-authentication-method=socket",
-            "--skip-test-db",
+            "mariadb-install-db", f"--defaults-file={conf}", "--user=mysql", "--auth-root-authentication-method=socket", "--skip-test-db"
         )
         client = ("mariadb", "--no-defaults", "-u", "root", "-S", f"{sql}/socket")
-        self.start(
-            "mariadbd", ["mariadbd", f"--defaults-file={conf}"], ready=lambda: self._ok(*client, "-e", "SELECT 1"), user="mysql"
-        )
+        self.start("mariadbd", ["mariadbd", f"--defaults-file={conf}"], ready=lambda: self._ok(*client, "-e", "SELECT 1"), user="mysql")
         self.run(
             *client,
             "-e",

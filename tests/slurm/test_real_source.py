@@ -229,9 +229,7 @@ def test_controller_away(workload: Workload, cluster: Cluster, tmp_path: Path) -
         assert all(isinstance(r.error, SlurmDown) for r in results.values() if isinstance(r, SourceFailure))
         assert seconds < 45, "more than two calls waited for the controller"
         alone: list[SourceError] = [
-            r.error
-            for r in LiveSource(retries=0, timeouts={"squeue": 1.0}).captures(kinds=["squeue"])
-            if isinstance(r, SourceFailure)
+            r.error for r in LiveSource(retries=0, timeouts={"squeue": 1.0}).captures(kinds=["squeue"]) if isinstance(r, SourceFailure)
         ]
         assert len(alone) == 1
     finally:

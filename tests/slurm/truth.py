@@ -81,11 +81,7 @@ def queue_name(cluster: Cluster, job_id: int) -> bytes:
 
 def blocks(cluster: Cluster, *what: str) -> list[Row]:
     """``scontrol show ... -o``: one line per thing, ``Key=value`` (values with blanks are cut at the first)."""
-    return [
-        dict(re.findall(r"(\S+?)=(\S*)", line))
-        for line in cluster.text("scontrol", "-a", "-o", *what).splitlines()
-        if "=" in line
-    ]
+    return [dict(re.findall(r"(\S+?)=(\S*)", line)) for line in cluster.text("scontrol", "-a", "-o", *what).splitlines() if "=" in line]
 
 
 def gpus(tres: str) -> int:

@@ -226,17 +226,7 @@ def _waiting(w: Workload) -> None:
     w.waits("DependencyNeverSatisfied", "never", ANN, "-d", f"afterok:{w.ids['exit-7']}", "-n1", "--mem=10", "-t", "5")
     w.waits("JobArrayTaskLimit", "array-throttled", BEN, "--array=0-9%2", "-n1", "--mem=10", "-t", "30")
     w.waits("JobHeldUser", "array-large", BEN, "--array=0-49999", "-H", "-n1", "--mem=10", "-t", "5")
-    w.waits(
-        "JobHeldUser",
-        "array-gaps",
-        ANN,
-        "--array=" + ",".join(str(n) for n in range(1, 120, 3)),
-        "-H",
-        "-n1",
-        "--mem=10",
-        "-t",
-        "5",
-    )
+    w.waits("JobHeldUser", "array-gaps", ANN, "--array=" + ",".join(str(n) for n in range(1, 120, 3)), "-H", "-n1", "--mem=10", "-t", "5")
     # in a partition where nothing else waits: behind another job the reason would be Priority every other time
     w.waits("Licenses", "licence", BEN, "-n1", "--mem=10", "-t", "5", "-L", "matlab:2", partition="hid")
     w.waits("Licenses", "cancelled-waiting", BEN, "-n1", "--mem=10", "-t", "5", "-L", "matlab:4", partition="hid")
@@ -320,11 +310,7 @@ def settle(w: Workload) -> None:
         _until(w, "explained", reasons_stand, 60)
     except ClusterError as error:
         shown = reasons(c)
-        odd = {
-            k: (reason, shown.get(w.ids[k]))
-            for k, reason in w.expect.items()
-            if not (shown.get(w.ids[k]) or "-").startswith(reason)
-        }
+        odd = {k: (reason, shown.get(w.ids[k])) for k, reason in w.expect.items() if not (shown.get(w.ids[k]) or "-").startswith(reason)}
         raise ClusterError(f"{error}; expected and shown: {odd}\n{c.text('squeue', '-a', check=False)}") from error
 
 

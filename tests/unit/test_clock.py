@@ -12,15 +12,18 @@ from queuecast.errors import UsageError
 
 
 @time_machine.travel(datetime(2026, 6, 10, 12, tzinfo=UTC), tick=False)
-@pytest.mark.parametrize(("text", "zone", "value"), [
-    ("now", "UTC", datetime(2026, 6, 10, 12, tzinfo=UTC)),
-    ("3d", "UTC", datetime(2026, 6, 7, 12, tzinfo=UTC)),
-    ("90min", "UTC", datetime(2026, 6, 10, 10, 30, tzinfo=UTC)),
-    ("2026-06-01", "UTC", datetime(2026, 6, 1, tzinfo=UTC)),
-    ("2026-06-01T08:00", "Asia/Shanghai", datetime(2026, 6, 1, tzinfo=UTC)),
-    ("2026-06-01T08:00+02:00", "Asia/Shanghai", datetime(2026, 6, 1, 6, tzinfo=UTC)),
-    ("1780278567", "UTC", datetime(2026, 6, 1, 1, 49, 27, tzinfo=UTC)),
-])
+@pytest.mark.parametrize(
+    ("text", "zone", "value"),
+    [
+        ("now", "UTC", datetime(2026, 6, 10, 12, tzinfo=UTC)),
+        ("3d", "UTC", datetime(2026, 6, 7, 12, tzinfo=UTC)),
+        ("90min", "UTC", datetime(2026, 6, 10, 10, 30, tzinfo=UTC)),
+        ("2026-06-01", "UTC", datetime(2026, 6, 1, tzinfo=UTC)),
+        ("2026-06-01T08:00", "Asia/Shanghai", datetime(2026, 6, 1, tzinfo=UTC)),
+        ("2026-06-01T08:00+02:00", "Asia/Shanghai", datetime(2026, 6, 1, 6, tzinfo=UTC)),
+        ("1780278567", "UTC", datetime(2026, 6, 1, 1, 49, 27, tzinfo=UTC)),
+    ],
+)
 def test_instants(text: str, zone: str, value: datetime) -> None:
     assert parse_instant(text, zone) == value
 

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import queuecast.reasons as reasons_module
-from queuecast.reasons import ALL_REASONS, ReasonInfo, explain_reason, never_starts
 from queuecast.i18n import Message, use_language
+from queuecast.reasons import ALL_REASONS, ReasonInfo, explain_reason, never_starts
 from queuecast.slurmtext.reasoncodes import LimitCode, known_code, parse_limit_code, since
 from queuecast.slurmtext.reasons import Reason, parse_reason
 

@@ -45,12 +45,20 @@ class WhyAnswer:
     def as_json(self) -> dict[str, Any]:
         """Plain values; times ISO 8601 UTC."""
         return {
-            "cluster": self.cluster, "at": iso(self.at), "job_id": self.job.text, "state": self.job.state,
-            "pending": self.pending, "submit": iso(self.job.submit), "eligible": iso(self.job.eligible),
-            "started_at": iso(self.job.start), "ended_at": iso(self.job.end),
+            "cluster": self.cluster,
+            "at": iso(self.at),
+            "job_id": self.job.text,
+            "state": self.job.state,
+            "pending": self.pending,
+            "submit": iso(self.job.submit),
+            "eligible": iso(self.job.eligible),
+            "started_at": iso(self.job.start),
+            "ended_at": iso(self.job.end),
             "reason": {**self.reason.as_dict(), "slurm_text": self.reason_text, "seen_at": iso(self.job.reason_seen_at)},
-            "history": [{"reason": s.reason, "title": s.title, "first_seen": iso(s.first), "last_seen": iso(s.last),
-                         "snapshots": s.snapshots} for s in self.history],
+            "history": [
+                {"reason": s.reason, "title": s.title, "first_seen": iso(s.first), "last_seen": iso(s.last), "snapshots": s.snapshots}
+                for s in self.history
+            ],
         }
 
 
@@ -66,8 +74,13 @@ def why(lake: Lake, cluster: str, job_id: str, at: datetime, viewer: Viewer | No
 def _spells(lake: Lake, cluster: str, job: KnownJob, at: datetime) -> tuple[Spell, ...]:
     """Reasons in the order of the snapshots. A snapshot without one (not looked at in that cycle) ends no stretch."""
     since = job.submit or at - timedelta(days=14)
-    rows = lake.read("queue", ["observed_at", "job_id", "job_id_text", "state", "reason", "reason_text"], cluster=cluster, since=since,
-                     until=at + timedelta(microseconds=1))
+    rows = lake.read(
+        "queue",
+        ["observed_at", "job_id", "job_id_text", "state", "reason", "reason_text"],
+        cluster=cluster,
+        since=since,
+        until=at + timedelta(microseconds=1),
+    )
     seen = rows["observed_at"]
     mine = pc.and_(pc.equal(rows["job_id"], job.job_id), pc.fill_null(pc.equal(rows["state"], "PENDING"), False))
     mine = pc.and_(mine, pc.and_(pc.less_equal(seen, pa.scalar(at, seen.type)), pc.greater_equal(seen, pa.scalar(since, seen.type))))

@@ -43,12 +43,15 @@ class Forecaster:
         self.lake = lake
         names = lake.clusters
         if cluster is not None and cluster.casefold() not in (n.casefold() for n in names):
-            raise UsageError(_("cluster {name} is not in this lake").format(name=cluster),
-                             _("it has: {names}").format(names=", ".join(names) or _("none yet")))
+            raise UsageError(
+                _("cluster {name} is not in this lake").format(name=cluster),
+                _("it has: {names}").format(names=", ".join(names) or _("none yet")),
+            )
         if cluster is None and len(names) != 1:
-            raise UsageError(_("this lake holds several clusters: {names}").format(names=", ".join(names)) if names
-                             else _("this lake is empty"),
-                             _("name one with -M") if names else _("read some history first: queuecast collect, or queuecast ingest FOLDER"))
+            raise UsageError(
+                _("this lake holds several clusters: {names}").format(names=", ".join(names)) if names else _("this lake is empty"),
+                _("name one with -M") if names else _("read some history first: queuecast collect, or queuecast ingest FOLDER"),
+            )
         self.cluster = next(n for n in names if cluster is None or n.casefold() == cluster.casefold())
         self.model: Model | None = load_model(lake.path / "models")
         self._history: tuple[int, datetime, datetime, History] | None = None
@@ -86,35 +89,58 @@ class Forecaster:
 
     def _answer(self, request: Request, at: datetime, job: KnownJob | None, reason: ReasonInfo | None) -> WaitAnswer:
         status = _status(job, reason)
-        waited = max(0.0, (at - job.eligible).total_seconds()) if job and job.eligible and status == "estimate" else 0.0
+        waited = _waited(job, at)
         like, wait, honesty = None, None, None
         if status in ("estimate", "not_eligible"):
-            history = self.history(at)
-            row = -1
-            if job is not None:
-                same = np.flatnonzero((history.job_id == job.job_id) & (history.eligible <= at.timestamp()))
-                row = int(same[-1]) if len(same) else -1
-            like = find_like(history, request.key, at.timestamp(), waited, without=row)
-            if like is None or not like.started.any():
-                status = "no_history"
-            else:
-                mode: Mode = "pending" if waited > 60 else "submit"
-                calibration, honesty = self._calibration(history, request, at, mode)
-                wait = CalibratedWait(like.distribution().after(waited), calibration)
+            status, like, wait, honesty = self._predict(status, request, at, job, waited or 0.0)
         newest = self.newest()
         data_at = min(newest, at) if newest else None
+        shares = [((1 - s) / 2, (1 + s) / 2) for s in LEVELS] if wait else []
         return WaitAnswer(
-            status=status, cluster=self.cluster, at=at, request=request, job_id=job.text if job else None,
-            waited_s=waited if job and job.eligible else None,
+            status=status,
+            cluster=self.cluster,
+            at=at,
+            request=request,
+            job_id=job.text if job else None,
+            waited_s=waited,
             median_s=float(wait.quantile(0.5)) if wait else None,
-            intervals=tuple(Interval(s, float(wait.quantile((1 - s) / 2)), float(wait.quantile((1 + s) / 2))) for s in LEVELS) if wait else (),
+            intervals=tuple(
+                Interval(s, float(wait.quantile(low)), float(wait.quantile(high)))
+                for s, (low, high) in zip(LEVELS, shares, strict=False)
+                if wait
+            ),
             within=tuple((float(h), float(wait.within(h * 3600.0))) for h in HOURS) if wait else (),
-            basis=_basis(like, at) if like is not None else None, honesty=honesty,
-            slurm=self._slurm(request, at, job), reason=reason if job else None,
+            basis=_basis(like, at) if like is not None else None,
+            honesty=honesty,
+            slurm=self._slurm(request, at, job),
+            reason=reason if job else None,
             reason_text=job.reason_text or job.reason if job else None,
             freshness=Freshness(data_at, (at - data_at).total_seconds() if data_at else None, self._model_name(at)),
             notes=(*request.assumed, *_notes(job, request, at, data_at, like, wait)),
-            started_at=job.start if job else None, ended_at=job.end if job else None)
+            submitted_at=job.submit if job else None,
+            eligible_at=job.eligible if job else None,
+            started_at=job.start if job else None,
+            ended_at=job.end if job else None,
+        )
+
+    def _predict(
+        self, status: Status, request: Request, at: datetime, job: KnownJob | None, waited: float
+    ) -> tuple[Status, Like | None, CalibratedWait | None, Honesty | None]:
+        """Like jobs, their corrected distribution and how such answers held; or the status that says why not."""
+        history = self.history(at)
+        row = -1
+        if job is not None:
+            same = np.flatnonzero((history.job_id == job.job_id) & (history.eligible <= at.timestamp()))
+            row = int(same[-1]) if len(same) else -1
+        like = find_like(history, request.key, at.timestamp(), waited, without=row)
+        if like is None or not like.started.any():
+            return "no_history", like, None, None
+        mode: Mode = "pending" if waited > 60 else "submit"
+        calibration, honesty = self._calibration(history, request, at, mode)
+        wait = CalibratedWait(like.distribution().after(waited), calibration)
+        if np.isinf(wait.quantile((1 - max(LEVELS)) / 2)):
+            return "beyond_history", like, None, None
+        return status, like, wait, honesty
 
     def _model_name(self, at: datetime) -> str | None:
         return self.model.name if self.model and self.model.data_until <= at else None
@@ -147,8 +173,13 @@ class Forecaster:
     def _estimate(self, job: KnownJob, at: datetime) -> tuple[datetime | None, datetime | None, bool]:
         """Last row of ``squeue --start`` for the job. An estimate up to ten minutes older than a newer N/A still stands:
         Slurm forgets them at the start of each backfill cycle."""
-        rows = self.lake.read("estimates", ["observed_at", "job_id", "array_job_id", "start_estimate", "clamped"],
-                              cluster=self.cluster, since=at - timedelta(days=1), until=at + timedelta(microseconds=1))
+        rows = self.lake.read(
+            "estimates",
+            ["observed_at", "job_id", "array_job_id", "start_estimate", "clamped"],
+            cluster=self.cluster,
+            since=at - timedelta(days=1),
+            until=at + timedelta(microseconds=1),
+        )
         seen = rows["observed_at"]
         mine = pc.equal(rows["job_id"], job.job_id)
         rows = rows.filter(pc.and_(mine, pc.less_equal(seen, pa.scalar(at, seen.type)))).sort_by("observed_at")
@@ -168,6 +199,14 @@ def open_forecaster(path: str | Path, cluster: str | None = None) -> Forecaster:
     return Forecaster(Lake.open(path), cluster)
 
 
+def _waited(job: KnownJob | None, at: datetime) -> float | None:
+    """Seconds in the queue so far; None before it became eligible, or without a job."""
+    if job is None or job.eligible is None:
+        return None
+    until = min(t for t in (job.start, job.end, at) if t is not None)
+    return max(0.0, (until - job.eligible).total_seconds())
+
+
 def _status(job: KnownJob | None, reason: ReasonInfo | None) -> Status:
     if job is None:
         return "estimate"
@@ -182,13 +221,24 @@ def _status(job: KnownJob | None, reason: ReasonInfo | None) -> Status:
 
 def _basis(like: Like, at: datetime) -> Basis:
     waits = like.waits[like.started]
-    quartiles = tuple(float(q) for q in np.quantile(waits, [0.25, 0.5, 0.75])) if len(waits) else None
-    return Basis(len(like.rows), len(waits), len(like.rows) - len(waits), like.dims, tuple(float(w) for w in waits[-60:]),
-                 quartiles, like.span_days(at.timestamp()))  # type: ignore[arg-type]  # three quartiles
+    quartiles = None
+    if len(waits):
+        low, middle, high = np.quantile(waits, [0.25, 0.5, 0.75])
+        quartiles = (float(low), float(middle), float(high))
+    return Basis(
+        count=len(like.rows),
+        started=len(waits),
+        waiting=len(like.rows) - len(waits),
+        same=like.dims,
+        waits_s=tuple(float(w) for w in waits[-60:]),
+        quartiles_s=quartiles,
+        span_days=like.span_days(at.timestamp()),
+    )
 
 
-def _notes(job: KnownJob | None, request: Request, at: datetime, data_at: datetime | None, like: Like | None,
-           wait: CalibratedWait | None) -> list[str]:
+def _notes(
+    job: KnownJob | None, request: Request, at: datetime, data_at: datetime | None, like: Like | None, wait: CalibratedWait | None
+) -> list[str]:
     notes = []
     if data_at is None:
         notes.append(_("Nothing was read from Slurm before that moment."))
@@ -197,7 +247,7 @@ def _notes(job: KnownJob | None, request: Request, at: datetime, data_at: dateti
     if job is not None and job.array_tasks > 1 and job.start is None:
         notes.append(_("This is an array with {n} tasks waiting: the answer is for the next one.").format(n=job.array_tasks))
     if wait is not None and wait.model.reach() < 0.9:
-        notes.append(_("Many like jobs have not started yet, so the upper end is not known."))
+        notes.append(_("Some like jobs still wait, longer than the others did: the upper end is not known."))
     if like is not None and "partition" not in like.dims and request.partitions:
         notes.append(_("Too few jobs ran in this partition: the answer rests on the whole cluster."))
     return notes

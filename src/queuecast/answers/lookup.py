@@ -17,12 +17,63 @@ from queuecast.slurmtext.jobids import JobId, parse_job_id
 if TYPE_CHECKING:
     from queuecast.store.lake import Lake
 
-JOB_COLUMNS = ["job_id", "job_id_text", "array_job_id", "array_task", "array_tasks", "het_job_id", "het_offset", "user", "account",
-               "partition", "qos", "state", "reason", "reason_text", "submit", "eligible", "start", "end", "limit_s", "limit_kind",
-               "nodes_req", "cpus_req", "gpus_req", "gpu_type_req", "mem_req_bytes", "observed_at", "name"]
-QUEUE_COLUMNS = ["job_id", "job_id_text", "array_job_id", "array_task", "array_tasks", "user", "account", "partition", "qos",
-                 "state", "reason", "reason_text", "submit", "eligible", "start", "start_estimate", "limit_s", "limit_kind",
-                 "nodes", "cpus", "gpus", "gpu_type", "mem_req_bytes", "priority", "observed_at", "name"]
+JOB_COLUMNS = [
+    "job_id",
+    "job_id_text",
+    "array_job_id",
+    "array_task",
+    "array_tasks",
+    "het_job_id",
+    "het_offset",
+    "user",
+    "account",
+    "partition",
+    "qos",
+    "state",
+    "reason",
+    "reason_text",
+    "submit",
+    "eligible",
+    "start",
+    "end",
+    "limit_s",
+    "limit_kind",
+    "nodes_req",
+    "cpus_req",
+    "gpus_req",
+    "gpu_type_req",
+    "mem_req_bytes",
+    "observed_at",
+    "name",
+]
+QUEUE_COLUMNS = [
+    "job_id",
+    "job_id_text",
+    "array_job_id",
+    "array_task",
+    "array_tasks",
+    "user",
+    "account",
+    "partition",
+    "qos",
+    "state",
+    "reason",
+    "reason_text",
+    "submit",
+    "eligible",
+    "start",
+    "start_estimate",
+    "limit_s",
+    "limit_kind",
+    "nodes",
+    "cpus",
+    "gpus",
+    "gpu_type",
+    "mem_req_bytes",
+    "priority",
+    "observed_at",
+    "name",
+]
 BACK = timedelta(days=62)
 """A job submitted longer ago than that is looked for in older files only if the newer ones do not have it."""
 
@@ -63,8 +114,10 @@ def find_job(lake: Lake, cluster: str, text: str, at: datetime) -> KnownJob:
     accounting = _latest(_jobs(lake, cluster, wanted, at), "submit")
     snapshot = _latest(_queue(lake, cluster, wanted, at), "observed_at")
     if accounting is None and snapshot is None:
-        raise NoDataError(_("job {job} is not known on {cluster} at that time").format(job=text, cluster=cluster),
-                          _("it may be newer than the data: run queuecast collect, or look at queuecast status"))
+        raise NoDataError(
+            _("job {job} is not known on {cluster} at that time").format(job=text, cluster=cluster),
+            _("it may be newer than the data: run queuecast collect, or look at queuecast status"),
+        )
     # A requeue makes a new attempt: the snapshot may already show it, or still show the one before.
     if accounting is not None and snapshot is not None and snapshot["submit"] and accounting["submit"] > snapshot["submit"]:
         snapshot = None
@@ -121,17 +174,40 @@ def _known(job: dict[str, Any] | None, snap: dict[str, Any] | None, at: datetime
         state = job["state"]
     else:
         state = "RUNNING" if start is not None and end is None else (job["state"] if job and end else "PENDING")
-    reason, text, seen = (snap["reason"], snap["reason_text"], snap["observed_at"]) if snap and snap["state"] == "PENDING" else (
-        (job["reason"], job["reason_text"], job["observed_at"]) if job and job["observed_at"] <= at else (None, None, None))
+    reason, text, seen = (
+        (snap["reason"], snap["reason_text"], snap["observed_at"])
+        if snap and snap["state"] == "PENDING"
+        else ((job["reason"], job["reason_text"], job["observed_at"]) if job and job["observed_at"] <= at else (None, None, None))
+    )
     request = Request(
         partitions=tuple(p for p in ((snap or base).get("partition") or "").split(",") if p),
         gpus=(job["gpus_req"] if job else snap["gpus"] if snap else 0) or 0,
         gpu_type=job["gpu_type_req"] if job else snap["gpu_type"] if snap else None,
         nodes=(job["nodes_req"] if job else snap["nodes"] if snap else 1) or 1,
         cpus=(job["cpus_req"] if job else snap["cpus"] if snap else 1) or 1,
-        mem_bytes=base.get("mem_req_bytes"), limit_s=base.get("limit_s"), unlimited=base.get("limit_kind") == "unlimited",
-        account=base.get("account"), qos=base.get("qos"), user=base.get("user"), array_tasks=base.get("array_tasks") or 1)
+        mem_bytes=base.get("mem_req_bytes"),
+        limit_s=base.get("limit_s"),
+        unlimited=base.get("limit_kind") == "unlimited",
+        account=base.get("account"),
+        qos=base.get("qos"),
+        user=base.get("user"),
+        array_tasks=base.get("array_tasks") or 1,
+    )
     shown = base["job_id_text"]
-    return KnownJob(base["job_id"], shown, base.get("user"), base.get("name"), request, state, reason, text, seen,
-                    base.get("submit"), eligible, start, end,
-                    max(x["observed_at"] for x in (job, snap) if x is not None), base.get("array_tasks") or 1)
+    return KnownJob(
+        base["job_id"],
+        shown,
+        base.get("user"),
+        base.get("name"),
+        request,
+        state,
+        reason,
+        text,
+        seen,
+        base.get("submit"),
+        eligible,
+        start,
+        end,
+        max(x["observed_at"] for x in (job, snap) if x is not None),
+        base.get("array_tasks") or 1,
+    )

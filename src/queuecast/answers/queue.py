@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queuecast.answers.viewer import Viewer
-from queuecast.reasons import explain_reason
+from queuecast.reasons import explain_reason, never_starts
 from queuecast.slurmtext.hostlist import expand_hostlist
 from queuecast.slurmtext.reasons import parse_reason
 from queuecast.slurmtext.states import UNUSABLE_FLAGS
@@ -97,12 +97,20 @@ def queue_now(lake: Lake, cluster: str, at: datetime, viewer: Viewer | None = No
     rows = _last(lake, "queue", cluster, at)
     nodes = _last(lake, "nodes", cluster, at)
     jobs = rows.to_pylist() if rows is not None else []
+    _complete(lake, cluster, jobs)
     pending = [j for j in jobs if j["state"] == "PENDING"]
     running = [j for j in jobs if j["state"] in ("RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING")]
     snapshot = jobs[0]["observed_at"] if jobs else None
-    return QueueNow(cluster, at, snapshot, nodes["observed_at"][0].as_py() if nodes is not None else None, len(running),
-                    tuple(_pending(j, viewer, snapshot) for j in sorted(pending, key=_order)), _reasons(pending),
-                    _stock(nodes.to_pylist() if nodes is not None else [], running, pending))
+    return QueueNow(
+        cluster,
+        at,
+        snapshot,
+        nodes["observed_at"][0].as_py() if nodes is not None else None,
+        len(running),
+        tuple(_pending(j, viewer, snapshot) for j in sorted(pending, key=_order)),
+        _reasons(pending),
+        _stock(nodes.to_pylist() if nodes is not None else [], running, pending),
+    )
 
 
 def _last(lake: Lake, table: str, cluster: str, at: datetime) -> pa.Table | None:
@@ -113,8 +121,32 @@ def _last(lake: Lake, table: str, cluster: str, at: datetime) -> pa.Table | None
     return rows.filter(pc.equal(rows["observed_at"], pc.max(rows["observed_at"])))
 
 
-def _order(job: dict[str, Any]) -> tuple[int, str]:
-    return -(job["priority"] or 0), job["job_id_text"]
+def _complete(lake: Lake, cluster: str, jobs: list[dict[str, Any]]) -> None:
+    """GPUs and eligible time from accounting where it has the attempt: for pending jobs squeue's node count is a guess,
+    and with it the GPUs of a request per node."""
+    submits = [j["submit"] for j in jobs if j["submit"]]
+    if not submits:
+        return
+    rows = lake.read("jobs", ["job_id", "submit", "eligible", "gpus_req", "gpu_type_req"], cluster=cluster, since=min(submits))
+    rows = rows.filter(pc.is_in(rows["job_id"], value_set=pa.array([j["job_id"] for j in jobs], pa.int64())))
+    known = {(r["job_id"], r["submit"]): r for r in rows.to_pylist()}
+    for job in jobs:
+        told = known.get((job["job_id"], job["submit"]))
+        if told is None:
+            continue
+        if job["state"] == "PENDING" and told["gpus_req"] is not None:
+            job["gpus"], job["gpu_type"] = told["gpus_req"], told["gpu_type_req"] or job["gpu_type"]
+        if job["eligible"] is None and told["eligible"] and told["eligible"] <= job["observed_at"]:
+            job["eligible"] = told["eligible"]
+
+
+def _order(job: dict[str, Any]) -> tuple[bool, int, str]:
+    """By priority; those that can never start come last."""
+    return _hopeless(job), -(job["priority"] or 0), job["job_id_text"]
+
+
+def _hopeless(job: dict[str, Any]) -> bool:
+    return never_starts(job["reason"] or "")
 
 
 def _pending(job: dict[str, Any], viewer: Viewer, snapshot: datetime | None) -> PendingJob:
@@ -122,9 +154,23 @@ def _pending(job: dict[str, Any], viewer: Viewer, snapshot: datetime | None) -> 
     seen = viewer.may_see(job["user"])
     since = job["eligible"] or job["submit"]
     waited = (snapshot - since).total_seconds() if snapshot and since and since <= snapshot else None
-    return PendingJob(job["job_id_text"], job["array_tasks"], job["user"] if seen else None, job["name"] if seen else None,
-                      job["account"], job["partition"], job["gpus"], job["gpu_type"], job["cpus"], job["limit_s"], job["submit"],
-                      waited, info.code, info.title, job["start_estimate"])
+    return PendingJob(
+        job["job_id_text"],
+        job["array_tasks"],
+        job["user"] if seen else None,
+        job["name"] if seen else None,
+        job["account"],
+        job["partition"],
+        job["gpus"],
+        job["gpu_type"],
+        job["cpus"],
+        job["limit_s"],
+        job["submit"],
+        waited,
+        info.code,
+        info.title,
+        job["start_estimate"],
+    )
 
 
 def _reasons(pending: list[dict[str, Any]]) -> tuple[ReasonCount, ...]:
@@ -140,13 +186,13 @@ def _reasons(pending: list[dict[str, Any]]) -> tuple[ReasonCount, ...]:
 
 
 def _stock(nodes: list[dict[str, Any]], running: list[dict[str, Any]], pending: list[dict[str, Any]]) -> tuple[GpuStock, ...]:
-    used, complete = _used_by_jobs(running)
+    used, unclear = _used_by_jobs(running)
     by_type: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for node in nodes:
         if node["gpus"]:
             by_type[node["gpu_type"] or "gpu"].append(node)
     asked = Counter[str]()
-    for job in pending:
+    for job in (j for j in pending if not _hopeless(j)):
         asked[job["gpu_type"] or "gpu"] += (job["gpus"] or 0) * job["array_tasks"]
     stock = []
     for kind, members in sorted(by_type.items()):
@@ -156,10 +202,18 @@ def _stock(nodes: list[dict[str, Any]], running: list[dict[str, Any]], pending: 
         blocked = [n for n in members if _blocked(n)]
         names = {n["node"] for n in blocked}
         free = {n["node"]: max(0, n["gpus"] - in_use[n["node"]]) for n in members if n["node"] not in names}
-        known = told or complete
-        stock.append(GpuStock(kind, total, sum(in_use.values()) if known else None,
-                              sum(max(0, n["gpus"] - in_use[n["node"]]) for n in blocked),
-                              sum(free.values()) if known else None, max(free.values(), default=0) if known else None, asked[kind]))
+        known = told or not unclear & {n["node"] for n in members}
+        stock.append(
+            GpuStock(
+                kind,
+                total,
+                sum(in_use.values()) if known else None,
+                sum(max(0, n["gpus"] - in_use[n["node"]]) for n in blocked),
+                sum(free.values()) if known else None,
+                max(free.values(), default=0) if known else None,
+                asked[kind],
+            )
+        )
     return tuple(stock)
 
 
@@ -168,20 +222,20 @@ def _blocked(node: dict[str, Any]) -> bool:
     return node["state"] in UNUSABLE_STATES or bool(flags & UNUSABLE_FLAGS)
 
 
-def _used_by_jobs(running: list[dict[str, Any]]) -> tuple[Counter[str], bool]:
+def _used_by_jobs(running: list[dict[str, Any]]) -> tuple[Counter[str], set[str]]:
     """GPUs in use by node, from the jobs that run there: shared evenly over a job's nodes, which Slurm need not do.
-    False if some running job's GPUs are unknown."""
+    And the nodes on which a job runs whose GPUs are unknown."""
     used: Counter[str] = Counter()
-    complete = True
+    unclear: set[str] = set()
     for job in running:
         hosts = expand_hostlist(job["node_list"] or "") or ()
         if job["gpus"] is None:
-            complete = False
+            unclear.update(hosts)
         elif hosts and job["gpus"]:
             share, rest = divmod(job["gpus"], len(hosts))
             for i, host in enumerate(hosts):
                 used[host] += share + (i < rest)
-    return used, complete
+    return used, unclear
 
 
 def _plain(value: Any) -> Any:

@@ -40,8 +40,15 @@ class Request:
     @property
     def key(self) -> Key:
         """The request in the terms of the like-jobs model."""
-        return Key(self.partitions, self.qos, self.account, self.gpu_type, float(self.gpus), float(self.cpus),
-                   float("nan") if self.limit_s is None else float(self.limit_s))
+        return Key(
+            self.partitions,
+            self.qos,
+            self.account,
+            self.gpu_type,
+            float(self.gpus),
+            float(self.cpus),
+            float("nan") if self.limit_s is None else float(self.limit_s),
+        )
 
     def merged(self, **given: object) -> Request:
         """A copy with the values that are not None replaced."""
@@ -63,16 +70,27 @@ def from_options(options: Mapping[str, str], user: str | None = None) -> Request
     array = options.get("array", "")
     return Request(
         partitions=tuple(p for p in options.get("partition", "").split(",") if p),
-        gpus=gpus, gpu_type=gpu_type, nodes=nodes, cpus=cpus, mem_bytes=_memory(options, nodes, cpus, gpus),
-        limit_s=limit.seconds, unlimited=limit.kind == "unlimited", account=options.get("account") or None,
-        qos=options.get("qos") or None, user=user, array_tasks=_array_tasks(array))
+        gpus=gpus,
+        gpu_type=gpu_type,
+        nodes=nodes,
+        cpus=cpus,
+        mem_bytes=_memory(options, nodes, cpus, gpus),
+        limit_s=limit.seconds,
+        unlimited=limit.kind == "unlimited",
+        account=options.get("account") or None,
+        qos=options.get("qos") or None,
+        user=user,
+        array_tasks=_array_tasks(array),
+    )
 
 
 def _array_tasks(array: str) -> int:
     try:
         return count_array(array.split("%")[0]) if array else 1
     except ParseError as error:
-        raise UsageError(_("--array={text} is not a list of task numbers").format(text=array), _("write it like 0-99 or 1,3,5-9%4")) from error
+        raise UsageError(
+            _("--array={text} is not a list of task numbers").format(text=array), _("write it like 0-99 or 1,3,5-9%4")
+        ) from error
 
 
 def _limit(options: Mapping[str, str]) -> Limit:
@@ -82,8 +100,9 @@ def _limit(options: Mapping[str, str]) -> Limit:
     try:
         return parse_typed_limit(text)
     except ParseError as error:
-        raise UsageError(_("--time={text} is not a time limit").format(text=text),
-                         _("write minutes, HH:MM:SS or D-HH:MM:SS, for example -t 1-00:00:00")) from error
+        raise UsageError(
+            _("--time={text} is not a time limit").format(text=text), _("write minutes, HH:MM:SS or D-HH:MM:SS, for example -t 1-00:00:00")
+        ) from error
 
 
 def _first_number(options: Mapping[str, str], name: str, default: int) -> int:
@@ -110,8 +129,10 @@ def _gpus(options: Mapping[str, str], nodes: int, tasks: int) -> tuple[int, str 
             if name == "gres" and not any(g.name == "gpu" for g in parse_gres(full)):
                 continue
         except ParseError as error:
-            raise UsageError(_("--{name}={text} is not understood").format(name=name, text=text),
-                             _("write it like gpu:a100:4 (--gres) or a100:4 (--gpus)")) from error
+            raise UsageError(
+                _("--{name}={text} is not understood").format(name=name, text=text),
+                _("write it like gpu:a100:4 (--gres) or a100:4 (--gpus)"),
+            ) from error
         if counted.total is not None:
             return counted.total * times, None if counted.type == "mixed" else counted.type
     return 0, None
@@ -123,8 +144,9 @@ def _memory(options: Mapping[str, str], nodes: int, cpus: int, gpus: int) -> int
             try:
                 size = parse_req_mem(options[name])
             except ParseError as error:
-                raise UsageError(_("--{name}={text} is not an amount of memory").format(name=name, text=options[name]),
-                                 _("write it like 64G")) from error
+                raise UsageError(
+                    _("--{name}={text} is not an amount of memory").format(name=name, text=options[name]), _("write it like 64G")
+                ) from error
             # --mem=0 is all of the node: not known here
             return size.bytes * times if size.bytes else None
     return None
@@ -132,5 +154,6 @@ def _memory(options: Mapping[str, str], nodes: int, cpus: int, gpus: int) -> int
 
 def same_request(a: Request, b: Request) -> bool:
     """Whether a later job is the one that was asked about."""
-    return (a.gpus == b.gpus and (a.gpu_type or "") == (b.gpu_type or "") and a.limit_s == b.limit_s
-            and set(b.partitions) <= set(a.partitions))
+    return (
+        a.gpus == b.gpus and (a.gpu_type or "") == (b.gpu_type or "") and a.limit_s == b.limit_s and set(b.partitions) <= set(a.partitions)
+    )

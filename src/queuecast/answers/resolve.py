@@ -51,8 +51,10 @@ def resolve(lake: Lake, cluster: str, request: Request, at: datetime) -> Request
 def _partition(request: Request, known: dict[str, dict[str, Any]], assumed: list[str]) -> Request:
     for name in request.partitions:
         if known and name.casefold() not in known:
-            raise UsageError(_("there is no partition {name}").format(name=name),
-                             _("there are: {names}").format(names=", ".join(p["partition"] for p in known.values())))
+            raise UsageError(
+                _("there is no partition {name}").format(name=name),
+                _("there are: {names}").format(names=", ".join(p["partition"] for p in known.values())),
+            )
     if not request.partitions:
         default = [p["partition"] for p in known.values() if p["is_default"]]
         if default:
@@ -79,21 +81,30 @@ def _gpu_type(lake: Lake, cluster: str, request: Request, at: datetime) -> None:
     # A node of mixed types is asked for by any of them: its gres text tells.
     texts = " ".join(t for t in pc.unique(nodes["gres"]).to_pylist() if t).casefold()
     if types and request.gpu_type.casefold() not in types and request.gpu_type.casefold() not in texts:
-        raise UsageError(_("no node has GPUs of type {name}").format(name=request.gpu_type),
-                         _("there are: {names}").format(names=", ".join(sorted(types))))
+        raise UsageError(
+            _("no node has GPUs of type {name}").format(name=request.gpu_type),
+            _("there are: {names}").format(names=", ".join(sorted(types))),
+        )
 
 
 def _account(lake: Lake, cluster: str, request: Request, at: datetime, assumed: list[str]) -> Request:
     associations = latest_reading(lake, "associations", cluster, at).to_pylist()
     accounts = {a["account"].casefold() for a in associations}
     if request.account and accounts and request.account.casefold() not in accounts:
-        raise UsageError(_("there is no account {name}").format(name=request.account),
-                         _("there are: {names}").format(names=", ".join(sorted(accounts))))
+        raise UsageError(
+            _("there is no account {name}").format(name=request.account), _("there are: {names}").format(names=", ".join(sorted(accounts)))
+        )
     qos = [q["qos"] for q in latest_reading(lake, "qos", cluster, at).to_pylist()]
     if request.qos and qos and request.qos.casefold() not in (q.casefold() for q in qos):
         raise UsageError(_("there is no QOS {name}").format(name=request.qos), _("there are: {names}").format(names=", ".join(qos)))
-    mine = [a for a in associations if a["user"] and request.user and a["user"].casefold() == request.user.casefold()
-            and (not request.account or a["account"].casefold() == request.account.casefold())]
+    mine = [
+        a
+        for a in associations
+        if a["user"]
+        and request.user
+        and a["user"].casefold() == request.user.casefold()
+        and (not request.account or a["account"].casefold() == request.account.casefold())
+    ]
     if not request.account and len({a["account"] for a in mine}) == 1:
         request = replace(request, account=mine[0]["account"])
     if not request.qos:

@@ -38,8 +38,15 @@ class Score:
 def keep_answer(log: Predictions, answer: WaitAnswer, job: KnownJob | None, user: str | None) -> None:
     """Log an answer that predicts something. Answers about replayed moments are not kept: their outcome is known."""
     if answer.status == "estimate":
-        log.add(at=answer.at, cluster=answer.cluster, job_id=job.job_id if job else None, job_submit=job.submit if job else None,
-                user=job.user if job else user, model=answer.freshness.model, answer=answer.as_json())
+        log.add(
+            at=answer.at,
+            cluster=answer.cluster,
+            job_id=job.job_id if job else None,
+            job_submit=job.submit if job else None,
+            user=job.user if job else user,
+            model=answer.freshness.model,
+            answer=answer.as_json(),
+        )
 
 
 def score_open(lake: Lake, log: Predictions, cluster: str) -> int:
@@ -48,8 +55,12 @@ def score_open(lake: Lake, log: Predictions, cluster: str) -> int:
     if not waiting:
         return 0
     since = min(p.job_submit or p.at for p in waiting)
-    jobs = lake.read("jobs", ["job_id", "submit", "start", "end", "user", "partition", "gpus_req", "gpu_type_req", "limit_s",
-                              "observed_at"], cluster=cluster, since=since)
+    jobs = lake.read(
+        "jobs",
+        ["job_id", "submit", "start", "end", "user", "partition", "gpus_req", "gpu_type_req", "limit_s", "observed_at"],
+        cluster=cluster,
+        since=since,
+    )
     newest = pc.max(jobs["observed_at"]).as_py() if jobs.num_rows else None
     results = []
     for answer in waiting:
@@ -76,11 +87,19 @@ def _job_of(answer: Logged, jobs: pa.Table) -> dict[str, Any] | None:
         asked = answer.answer["request"]
         after = pa.scalar(answer.at, jobs["submit"].type)
         until = pa.scalar(answer.at + MATCH, jobs["submit"].type)
-        rows = jobs.filter(pc.and_(pc.and_(pc.greater_equal(jobs["submit"], after), pc.less(jobs["submit"], until)),
-                                   pc.fill_null(pc.equal(jobs["user"], answer.user), False)))
+        rows = jobs.filter(
+            pc.and_(
+                pc.and_(pc.greater_equal(jobs["submit"], after), pc.less(jobs["submit"], until)),
+                pc.fill_null(pc.equal(jobs["user"], answer.user), False),
+            )
+        )
         for job in rows.sort_by("submit").to_pylist():
-            if ((job["gpus_req"] or 0) == asked["gpus"] and job["limit_s"] == asked["limit_s"]
-                    and (job["gpu_type_req"] or None) == asked["gpu_type"] and job["partition"] in asked["partitions"]):
+            if (
+                (job["gpus_req"] or 0) == asked["gpus"]
+                and job["limit_s"] == asked["limit_s"]
+                and (job["gpu_type_req"] or None) == asked["gpu_type"]
+                and job["partition"] in asked["partitions"]
+            ):
                 return job  # type: ignore[no-any-return]  # a row as dict
         return None
     found = rows.sort_by([("submit", "descending")]).slice(0, 1).to_pylist()

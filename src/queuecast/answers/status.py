@@ -62,17 +62,33 @@ def lake_status(lake: Lake) -> LakeStatus:
     for table in TABLES:
         lake.files(table)
     seen = lake.manifest.state.get("seen", {})
-    tables = tuple(TableStatus(c, t, sum(f.rows for f in fs), len(fs), sum(f.bytes for f in fs),
-                               min((f.low for f in fs if f.low), default=""), max((f.high for f in fs if f.high), default=""),
-                               seen.get(c, {}).get(t, ""))
-                   for (c, t), fs in sorted(groups.items(), key=lambda g: (g[0][0], list(TABLES).index(g[0][1]))))
+    tables = tuple(
+        TableStatus(
+            c,
+            t,
+            sum(f.rows for f in fs),
+            len(fs),
+            sum(f.bytes for f in fs),
+            min((f.low for f in fs if f.low), default=""),
+            max((f.high for f in fs if f.high), default=""),
+            seen.get(c, {}).get(t, ""),
+        )
+        for (c, t), fs in sorted(groups.items(), key=lambda g: (g[0][0], list(TABLES).index(g[0][1])))
+    )
     rejects = lake.read("rejects", ["kind", "cause"])
     counted = rejects.group_by(["kind", "cause"]).aggregate([([], "count_all")]).sort_by([("count_all", "descending")])
     log = predictions_of(lake)
-    return LakeStatus(str(lake.path), lake.manifest.version, lake.manifest.schema_version, lake.manifest.written_at,
-                      lake.manifest.written_by, tables,
-                      tuple((r["kind"], r["cause"], r["count_all"]) for r in counted.to_pylist()),
-                      lake.manifest.state.get("backfill", {}), {c: summary(log, c) for c in lake.clusters})
+    return LakeStatus(
+        str(lake.path),
+        lake.manifest.version,
+        lake.manifest.schema_version,
+        lake.manifest.written_at,
+        lake.manifest.written_by,
+        tables,
+        tuple((r["kind"], r["cause"], r["count_all"]) for r in counted.to_pylist()),
+        lake.manifest.state.get("backfill", {}),
+        {c: summary(log, c) for c in lake.clusters},
+    )
 
 
 def newest_row(lake: Lake, table: str, cluster: str) -> datetime | None:

@@ -22,5 +22,7 @@ class Viewer:
     def check(self, owner: str | None, job_id: str) -> None:
         """Raises ``NotPermitted`` if not."""
         if not self.may_see(owner):
-            raise NotPermitted(_("job {job} is not yours").format(job=job_id),
-                               _("you may see your own jobs; ask about a request instead: queuecast when -p PARTITION ..."))
+            raise NotPermitted(
+                _("job {job} is not yours").format(job=job_id),
+                _("you may see your own jobs; ask about a request instead: queuecast when -p PARTITION ..."),
+            )

@@ -16,9 +16,10 @@ from queuecast.reasons import ReasonInfo
 
 JSON_VERSION = 1
 
-Status = Literal["estimate", "not_eligible", "held", "never", "started", "ended", "no_history"]
+Status = Literal["estimate", "not_eligible", "held", "never", "started", "ended", "no_history", "beyond_history"]
 """estimate: the distribution below. not_eligible: the wait counts from the moment that it becomes eligible.
-held, never: no prediction, see the reason. started, ended: nothing to predict. no_history: no like job."""
+held, never: no prediction, see the reason. started, ended: nothing to predict. no_history: no like job.
+beyond_history: it has waited longer than any like job that started, so nothing is known of the rest."""
 
 LEVELS = (0.5, 0.8, 0.95)
 HOURS = (1, 4, 24)
@@ -83,7 +84,8 @@ class Freshness:
 
 @dataclass(frozen=True)
 class WaitAnswer:
-    """The answer. Seconds count from ``at`` (UTC). ``waited_s`` is the time since the job became eligible."""
+    """The answer. Seconds count from ``at`` (UTC). ``waited_s`` is the time from eligible to ``at``, or to the start
+    or end if that came before; None if it has not become eligible, or nobody asked about a job."""
 
     status: Status
     cluster: str
@@ -101,6 +103,8 @@ class WaitAnswer:
     reason_text: str | None
     freshness: Freshness
     notes: tuple[str, ...]
+    submitted_at: datetime | None = None
+    eligible_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
 
@@ -124,16 +128,30 @@ class WaitAnswer:
             "waited_s": _round(self.waited_s),
             "median_wait_s": _round(self.median_s),
             "median_start": iso(self.moment(self.median_s)) if self.median_s is not None else None,
-            "intervals": [{"share": i.share, "low_s": _round(i.low_s), "high_s": _round(i.high_s),
-                           "start_low": iso(self.moment(i.low_s)), "start_high": iso(self.moment(i.high_s))}
-                          for i in self.intervals],
+            "intervals": [
+                {
+                    "share": i.share,
+                    "low_s": _round(i.low_s),
+                    "high_s": _round(i.high_s),
+                    "start_low": iso(self.moment(i.low_s)),
+                    "start_high": iso(self.moment(i.high_s)),
+                }
+                for i in self.intervals
+            ],
             "p_start_within": [{"hours": h, "p": round(p, 4)} for h, p in self.within],
             "like_jobs": None if self.basis is None else _basis(self.basis),
             "calibration": None if self.honesty is None else asdict(self.honesty),
-            "slurm_estimate": None if self.slurm is None else {
-                "start": iso(self.slurm.start), "seen_at": iso(self.slurm.seen_at), "clamped": self.slurm.clamped,
-                "record_14d": None if self.slurm.record is None else asdict(self.slurm.record)},
+            "slurm_estimate": None
+            if self.slurm is None
+            else {
+                "start": iso(self.slurm.start),
+                "seen_at": iso(self.slurm.seen_at),
+                "clamped": self.slurm.clamped,
+                "record_14d": None if self.slurm.record is None else asdict(self.slurm.record),
+            },
             "reason": None if self.reason is None else {**self.reason.as_dict(), "slurm_text": self.reason_text},
+            "submitted_at": iso(self.submitted_at),
+            "eligible_at": iso(self.eligible_at),
             "started_at": iso(self.started_at),
             "ended_at": iso(self.ended_at),
             "data_at": iso(self.freshness.data_at),
@@ -144,17 +162,32 @@ class WaitAnswer:
 
 
 def _basis(basis: Basis) -> dict[str, Any]:
-    return {"count": basis.count, "started": basis.started, "still_waiting_or_cancelled": basis.waiting,
-            "same": list(basis.same), "span_days": round(basis.span_days, 1),
-            "wait_quartiles_s": None if basis.quartiles_s is None else [_round(q) for q in basis.quartiles_s],
-            "latest_waits_s": [_round(w) for w in basis.waits_s]}
+    return {
+        "count": basis.count,
+        "started": basis.started,
+        "still_waiting_or_cancelled": basis.waiting,
+        "same": list(basis.same),
+        "span_days": round(basis.span_days, 1),
+        "wait_quartiles_s": None if basis.quartiles_s is None else [_round(q) for q in basis.quartiles_s],
+        "latest_waits_s": [_round(w) for w in basis.waits_s],
+    }
 
 
 def _request(request: Request) -> dict[str, Any]:
-    return {"partitions": list(request.partitions), "gpus": request.gpus, "gpu_type": request.gpu_type,
-            "nodes": request.nodes, "cpus": request.cpus, "mem_bytes": request.mem_bytes, "limit_s": request.limit_s,
-            "unlimited": request.unlimited, "account": request.account, "qos": request.qos, "user": request.user,
-            "array_tasks": request.array_tasks}
+    return {
+        "partitions": list(request.partitions),
+        "gpus": request.gpus,
+        "gpu_type": request.gpu_type,
+        "nodes": request.nodes,
+        "cpus": request.cpus,
+        "mem_bytes": request.mem_bytes,
+        "limit_s": request.limit_s,
+        "unlimited": request.unlimited,
+        "account": request.account,
+        "qos": request.qos,
+        "user": request.user,
+        "array_tasks": request.array_tasks,
+    }
 
 
 def iso(value: datetime | None) -> str | None:

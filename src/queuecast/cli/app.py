@@ -10,7 +10,7 @@ from pathlib import Path
 def app_file() -> Path | None:
     """``app/main.py``: in the installed package, or beside ``src`` in a checkout."""
     here = Path(__file__).resolve()
-    for candidate in (here.parents[1] / "_app" / "main.py", here.parents[3] / "app" / "main.py"):
+    for candidate in (here.parents[1] / "_web" / "app" / "main.py", here.parents[3] / "app" / "main.py"):
         if candidate.exists():
             return candidate
     return None
@@ -21,6 +21,26 @@ def app_command(port: int, address: str) -> list[str] | None:
     main = app_file()
     if main is None or find_spec("streamlit") is None:
         return None
-    return [sys.executable, "-m", "streamlit", "run", str(main), "--server.port", str(port), "--server.address", address,
-            "--server.headless", "true", "--browser.gatherUsageStats", "false", "--client.toolbarMode", "minimal",
-            "--server.fileWatcherType", "none"]
+    return [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        str(main),
+        "--server.port",
+        str(port),
+        "--server.address",
+        address,
+        "--server.headless",
+        "true",
+        "--browser.gatherUsageStats",
+        "false",
+        "--client.toolbarMode",
+        "minimal",
+        "--server.fileWatcherType",
+        "none",
+        "--client.disableDataExport",
+        "true",
+        "--client.showErrorDetails",
+        "none",
+    ]

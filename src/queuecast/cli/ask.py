@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,11 +22,18 @@ from queuecast.cli.common import (
 from queuecast.errors import StoreError, UsageError
 from queuecast.i18n import _
 
+if TYPE_CHECKING:
+    from queuecast.answers.lookup import KnownJob
+    from queuecast.answers.wait import WaitAnswer
+    from queuecast.store.lake import Lake
+
 _S = typer.Option
 
 
 def when(
-    target: Annotated[str | None, typer.Argument(metavar="[SCRIPT|JOBID]", help="A batch script (its #SBATCH lines are read) or a job id.")] = None,
+    target: Annotated[
+        str | None, typer.Argument(metavar="[SCRIPT|JOBID]", help="A batch script (its #SBATCH lines are read) or a job id.")
+    ] = None,
     partition: Annotated[str | None, _S("-p", "--partition")] = None,
     account: Annotated[str | None, _S("-A", "--account")] = None,
     qos: Annotated[str | None, _S("-q", "--qos")] = None,
@@ -55,9 +62,22 @@ def when(
     from queuecast.answers.request import from_options
 
     ctx = context(lake, cluster)
-    given = {"partition": partition, "account": account, "qos": qos, "time": time, "gres": gres, "gpus": gpus,
-             "gpus-per-node": gpus_per_node, "gpus-per-task": gpus_per_task, "nodes": nodes, "ntasks": ntasks,
-             "cpus-per-task": cpus_per_task, "mem": mem, "mem-per-cpu": mem_per_cpu, "array": array}
+    given = {
+        "partition": partition,
+        "account": account,
+        "qos": qos,
+        "time": time,
+        "gres": gres,
+        "gpus": gpus,
+        "gpus-per-node": gpus_per_node,
+        "gpus-per-task": gpus_per_task,
+        "nodes": nodes,
+        "ntasks": ntasks,
+        "cpus-per-task": cpus_per_task,
+        "mem": mem,
+        "mem-per-cpu": mem_per_cpu,
+        "array": array,
+    }
     flags = {k: v for k, v in given.items() if v is not None}
     forecaster = Forecaster(ctx.lake(), ctx.cluster)
     moment = ctx.at(at, forecaster.lake, forecaster.cluster)
@@ -65,15 +85,22 @@ def when(
     job = None
     if target is not None and _is_job(target):
         if flags:
-            raise UsageError(_("a job id and a request cannot be asked about together"), _("leave {flags} out").format(flags=", ".join(f"--{f}" for f in flags)))
+            raise UsageError(
+                _("a job id and a request cannot be asked about together"),
+                _("leave {flags} out").format(flags=", ".join(f"--{f}" for f in flags)),
+            )
         answer = forecaster.when_job(target, moment, viewer)
         job = find_job(forecaster.lake, forecaster.cluster, target, moment)
     else:
         options = _script(target) if target is not None else {}
         if not options and not flags:
-            raise UsageError(_("nothing is asked for"), _("for example: queuecast when -p gpu --gres gpu:a100:4 -t 12:00:00, or: queuecast when job.sh, or: queuecast when JOBID"))
+            raise UsageError(
+                _("nothing is asked for"),
+                _("for example: queuecast when -p gpu --gres gpu:a100:4 -t 12:00:00, or: queuecast when job.sh, or when JOBID"),
+            )
         answer = forecaster.when(from_options({**options, **flags}, viewer.user), moment, viewer)
-    _keep(forecaster, answer, job, viewer.user, live=at is None and not no_log)
+    if at is None and not no_log:  # the outcome of a replayed moment is known: it proves nothing
+        _keep(forecaster.lake, answer, job, viewer.user)
     if as_json:
         print_json(answer.as_json())
     elif parsable:
@@ -86,24 +113,14 @@ def when(
         print_lines(wait_lines(answer, ctx.zone, width()))
 
 
-def _keep(forecaster: object, answer: object, job: object, user: str | None, *, live: bool) -> None:
+def _keep(lake: Lake, answer: WaitAnswer, job: KnownJob | None, user: str | None) -> None:
     """Log the answer. A log that cannot be written is no reason to withhold the answer."""
-    import sys
-
-    from queuecast.answers.forecast import Forecaster
-    from queuecast.answers.lookup import KnownJob
     from queuecast.answers.scoring import keep_answer, predictions_of
-    from queuecast.answers.wait import WaitAnswer
 
-    assert isinstance(forecaster, Forecaster)
-    assert isinstance(answer, WaitAnswer)
-    assert job is None or isinstance(job, KnownJob)
-    if not live:
-        return
     try:
-        keep_answer(predictions_of(forecaster.lake), answer, job, user)
+        keep_answer(predictions_of(lake), answer, job, user)
     except StoreError as error:
-        print(f"queuecast: {error.message}", file=sys.stderr)
+        typer.echo(f"queuecast: {error.message}", err=True)
 
 
 def _is_job(target: str) -> bool:
@@ -119,7 +136,9 @@ def _script(target: str) -> dict[str, str]:
             raise UsageError(_("{path} is too large for a batch script").format(path=target), _("Slurm itself takes 4 MiB"))
         text = path.read_bytes().decode("utf-8", "replace")
     except OSError as error:
-        raise UsageError(_("{path} cannot be read: {why}").format(path=target, why=error.strerror), _("give a batch script or a job id")) from error
+        raise UsageError(
+            _("{path} cannot be read: {why}").format(path=target, why=error.strerror), _("give a batch script or a job id")
+        ) from error
     parsed = parse_script(text)
     for problem in parsed.problems:
         typer.echo(f"{target}: {problem}", err=True)
@@ -168,5 +187,3 @@ def queue(
         print_json(answer.as_json())
     else:
         print_lines(queue_lines(answer, ctx.zone, width(), most=10**9 if show_all else 30))
-
-

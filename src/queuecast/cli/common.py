@@ -18,11 +18,18 @@ if TYPE_CHECKING:
     from queuecast.answers.viewer import Viewer
     from queuecast.store.lake import Lake
 
-LakeOption = Annotated[str | None, typer.Option("--lake", metavar="DIR", help="Folder of the lake (else QUEUECAST_LAKE, else the configuration).")]
-ClusterOption = Annotated[str | None, typer.Option("-M", "--cluster", "--clusters", metavar="NAME", help="Cluster, where the lake holds several.")]
+LakeOption = Annotated[
+    str | None, typer.Option("--lake", metavar="DIR", help="Folder of the lake (else QUEUECAST_LAKE, else the configuration).")
+]
+ClusterOption = Annotated[
+    str | None, typer.Option("-M", "--cluster", "--clusters", metavar="NAME", help="Cluster, where the lake holds several.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON, as docs/json.md describes.")]
 ParsableOption = Annotated[bool, typer.Option("-P", "--parsable", help="Fields separated by | with a header.")]
-AtOption = Annotated[str | None, typer.Option("--at", metavar="TIME", help="Answer as of this moment: 2026-06-10T14:00, 3d (ago), now, data (the newest data).")]
+AtOption = Annotated[
+    str | None,
+    typer.Option("--at", metavar="TIME", help="Answer as of this moment: 2026-06-10T14:00, 3d (ago), now, data (the newest data)."),
+]
 WaitOption = Annotated[float, typer.Option("--wait", metavar="SECONDS", help="Wait so long for another writer to finish.")]
 UserOption = Annotated[str | None, typer.Option("-u", "--user", metavar="NAME", help="Ask as this user (default: you).")]
 

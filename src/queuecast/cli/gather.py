@@ -28,8 +28,15 @@ BinOption = Annotated[str | None, typer.Option("--slurm-bin", metavar="DIR", hel
 QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing unless something is wrong (for cron).")]
 
 
-def collect(ssh: SshOption = None, slurm_bin: BinOption = None, wait: WaitOption = 0.0, quiet: QuietOption = False,
-            as_json: JsonOption = False, cluster: ClusterOption = None, lake: LakeOption = None) -> None:
+def collect(
+    ssh: SshOption = None,
+    slurm_bin: BinOption = None,
+    wait: WaitOption = 0.0,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+    cluster: ClusterOption = None,
+    lake: LakeOption = None,
+) -> None:
     """One snapshot of a live cluster: accounting since the last one, the queue, estimates, nodes, priorities, shares, limits."""
     from queuecast.answers.scoring import predictions_of, score_open
     from queuecast.collect.cycle import collect_once
@@ -55,8 +62,13 @@ def backfill(
     window_days: Annotated[float, typer.Option("--window", metavar="DAYS", help="Days asked for in one call of sacct.")] = 7.0,
     pause: Annotated[float, typer.Option("--pause", metavar="SECONDS", help="Pause between calls, for slurmdbd's sake.")] = 1.0,
     again: Annotated[bool, typer.Option("--again", help="Read windows again that were read before.")] = False,
-    ssh: SshOption = None, slurm_bin: BinOption = None, wait: WaitOption = 0.0, quiet: QuietOption = False,
-    as_json: JsonOption = False, cluster: ClusterOption = None, lake: LakeOption = None,
+    ssh: SshOption = None,
+    slurm_bin: BinOption = None,
+    wait: WaitOption = 0.0,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+    cluster: ClusterOption = None,
+    lake: LakeOption = None,
 ) -> None:
     """Walk through older accounting, window by window. Interrupted, it goes on where it stopped."""
     from queuecast.collect.cycle import backfill as walk
@@ -69,11 +81,23 @@ def backfill(
 
         def progress(name: str, done: datetime, jobs: int) -> None:
             if bar and task is not None:
-                bar.update(task, completed=(done - start).total_seconds(),
-                           description=_("{name} until {day}: {n} jobs").format(name=safe(name), day=f"{done:%Y-%m-%d}", n=jobs))
+                bar.update(
+                    task,
+                    completed=(done - start).total_seconds(),
+                    description=_("{name} until {day}: {n} jobs").format(name=safe(name), day=f"{done:%Y-%m-%d}", n=jobs),
+                )
 
-        summary = walk(_source(ctx, ssh, slurm_bin), ctx.lake(create=True), start, end, window=timedelta(days=window_days), pause_s=pause,
-                       again=again, progress=progress, wait_s=wait)
+        summary = walk(
+            _source(ctx, ssh, slurm_bin),
+            ctx.lake(create=True),
+            start,
+            end,
+            window=timedelta(days=window_days),
+            pause_s=pause,
+            again=again,
+            progress=progress,
+            wait_s=wait,
+        )
     _report(summary, quiet, as_json)
 
 
@@ -81,7 +105,10 @@ def ingest(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Captured output of Slurm's commands: a folder or one file.")],
     tz: Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="Zone of the times in it, e.g. Asia/Shanghai.")] = None,
     demo: Annotated[bool, typer.Option("--demo", hidden=True)] = False,
-    wait: WaitOption = 0.0, quiet: QuietOption = False, as_json: JsonOption = False, cluster: ClusterOption = None,
+    wait: WaitOption = 0.0,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+    cluster: ClusterOption = None,
     lake: LakeOption = None,
 ) -> None:
     """Read captured output into the lake. Reading it twice adds nothing twice."""
@@ -119,8 +146,9 @@ def rebuild(wait: WaitOption = 0.0, quiet: QuietOption = False, as_json: JsonOpt
     _report(summary, quiet, as_json)
 
 
-def doctor(ssh: SshOption = None, slurm_bin: BinOption = None, as_json: JsonOption = False, cluster: ClusterOption = None,
-           lake: LakeOption = None) -> None:
+def doctor(
+    ssh: SshOption = None, slurm_bin: BinOption = None, as_json: JsonOption = False, cluster: ClusterOption = None, lake: LakeOption = None
+) -> None:
     """What can and can't be seen on this cluster, and why it matters."""
     from queuecast.collect.doctor import examine
     from queuecast.errors import StoreError
@@ -167,27 +195,52 @@ def _progress(hidden: bool) -> Iterator[Progress | None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with Progress(SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(),
-                  console=Console(stderr=True), transient=True) as bar:
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
         yield bar
 
 
 def _report(summary: IngestSummary, quiet: bool, as_json: bool) -> None:
     """Counts, what was rejected and why, what failed. Exit 1 if nothing at all came in and something failed."""
     if as_json:
-        print_json({"rows": dict(summary.rows), "rejected": summary.rejected, "values_set_to_null": summary.nulled,
-                    "causes": dict(summary.causes), "kept_not_read": summary.kept, "notes": summary.notes,
-                    "failures": [{"kind": f.kind, "cluster": f.cluster, "error": f.error.message, "hint": f.error.hint} for f in summary.failures],
-                    "duration_s": round(summary.duration_s, 2)})
+        print_json(
+            {
+                "rows": dict(summary.rows),
+                "rejected": summary.rejected,
+                "values_set_to_null": summary.nulled,
+                "causes": dict(summary.causes),
+                "kept_not_read": summary.kept,
+                "notes": summary.notes,
+                "failures": [
+                    {"kind": f.kind, "cluster": f.cluster, "error": f.error.message, "hint": f.error.hint} for f in summary.failures
+                ],
+                "duration_s": round(summary.duration_s, 2),
+            }
+        )
     elif not quiet:
-        lines = [_("read in {span}: ").format(span=f"{summary.duration_s:.1f} s")
-                 + (", ".join(f"{n} {t}" for t, n in summary.rows.items() if t != "rejects") or _("nothing new"))]
+        lines = [
+            _("read in {span}: ").format(span=f"{summary.duration_s:.1f} s")
+            + (", ".join(f"{n} {t}" for t, n in summary.rows.items() if t != "rejects") or _("nothing new"))
+        ]
         if summary.rejected or summary.nulled:
-            lines.append(_("{r} records could not be read and {v} values were set to null; all are kept in the table rejects:").format(
-                r=summary.rejected, v=summary.nulled))
+            lines.append(
+                _("{r} records could not be read and {v} values were set to null; all are kept in the table rejects:").format(
+                    r=summary.rejected, v=summary.nulled
+                )
+            )
             lines += [f"  {n:>7}  {safe(cause)}" for cause, n in summary.causes.most_common(8)]
         if summary.kept:
-            lines.append(_("kept in the archive, not read into a table yet: {names}").format(names=", ".join(sorted({safe(f) for f, _k in summary.kept}))))
+            lines.append(
+                _("kept in the archive, not read into a table yet: {names}").format(
+                    names=", ".join(sorted({safe(f) for f, _k in summary.kept}))
+                )
+            )
         lines += [safe(n) for n in summary.notes]
         print_lines(lines)
     for failure in summary.failures:
@@ -196,5 +249,3 @@ def _report(summary: IngestSummary, quiet: bool, as_json: bool) -> None:
             print(f"  {safe(failure.error.hint)}", file=sys.stderr)
     if summary.failures and not sum(summary.rows.values()):
         raise NoDataError(_("Slurm gave nothing this time; the lake is as it was"), _("queuecast doctor looks for the cause"))
-
-

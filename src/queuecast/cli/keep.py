@@ -23,32 +23,52 @@ def status(as_json: JsonOption = False, lake: LakeOption = None) -> None:
     if as_json:
         print_json(held.as_json())
         return
-    lines = [f"{held.path}", _("written {when} by {who}, version {n}, schema {s}").format(
-        when=held.written_at or "–", who=safe(held.written_by) or "–", n=held.version, s=held.schema_version)]
+    lines = [
+        f"{held.path}",
+        _("written {when} by {who}, version {n}, schema {s}").format(
+            when=held.written_at or "–", who=safe(held.written_by) or "–", n=held.version, s=held.schema_version
+        ),
+    ]
     now = clock.now()
     for cluster in dict.fromkeys(t.cluster for t in held.tables if t.table != "rejects"):
         age = held.age_s(now, cluster)
-        lines += ["", _("{cluster}: read {age} ago").format(cluster=safe(cluster), age=span(age)),
-                  f"  {_('table'):<14}{_('rows'):>12}{_('files'):>7}{_('MiB'):>9}  {_('from'):<17}{_('to'):<17}"]
-        lines += [f"  {t.table:<14}{t.rows:>12,}{t.files:>7}{t.bytes / 2**20:>9.1f}  {t.low[:16]:<17}{t.high[:16]:<17}"
-                  for t in held.tables if t.cluster == cluster and t.table != "rejects"]
+        lines += [
+            "",
+            _("{cluster}: read {age} ago").format(cluster=safe(cluster), age=span(age)),
+            f"  {_('table'):<14}{_('rows'):>12}{_('files'):>7}{_('MiB'):>9}  {_('from'):<17}{_('to'):<17}",
+        ]
+        lines += [
+            f"  {t.table:<14}{t.rows:>12,}{t.files:>7}{t.bytes / 2**20:>9.1f}  {t.low[:16]:<17}{t.high[:16]:<17}"
+            for t in held.tables
+            if t.cluster == cluster and t.table != "rejects"
+        ]
         if cluster in held.backfill:
             note = held.backfill[cluster]
-            lines.append("  " + _("older history read from {since} to {until}").format(since=note["since"][:10], until=note["done_until"][:10]))
+            lines.append(
+                "  " + _("older history read from {since} to {until}").format(since=note["since"][:10], until=note["done_until"][:10])
+            )
         score = held.answers.get(cluster)
         if score and score.given:
-            lines.append("  " + _("{n} answers given, {m} scored; 8-in-10 intervals held for {share}").format(
-                n=score.given, m=score.scored, share=percent(score.held_80)))
+            lines.append(
+                "  "
+                + _("{n} answers given, {m} scored; 8-in-10 intervals held for {share}").format(
+                    n=score.given, m=score.scored, share=percent(score.held_80)
+                )
+            )
     if held.rejects:
-        lines += ["", _("rejects (queuecast sql \"select * from rejects\")")]
+        lines += ["", _('rejects (queuecast sql "select * from rejects")')]
         lines += [f"  {n:>8}  {kind}: {safe(cause)}" for kind, cause, n in held.rejects[:12]]
     else:
         lines += ["", _("no rejects")]
     print_lines(lines)
 
 
-def sql(query: Annotated[str, typer.Argument(metavar="SELECT")], as_json: JsonOption = False, parsable: ParsableOption = False,
-        lake: LakeOption = None) -> None:
+def sql(
+    query: Annotated[str, typer.Argument(metavar="SELECT")],
+    as_json: JsonOption = False,
+    parsable: ParsableOption = False,
+    lake: LakeOption = None,
+) -> None:
     """Read-only SQL (DuckDB) over the lake: the tables of docs/data-model.md, and the view waits."""
     from queuecast.store.query import read_only
 
@@ -87,13 +107,28 @@ def train(quiet: QuietOption = False, as_json: JsonOption = False, lake: LakeOpt
         model = learn(store, clock.now(), progress)
     path = save_model(store.path / "models", model)
     if as_json:
-        print_json({"model": path.name, "data_until": model.data_until.isoformat(),
-                    "groups": [{"cluster": c, "mode": m, "partition": p, "answers": k.count,
-                                "coverage": {share: {"held": held, "counted": n} for share, (held, n) in model.coverage[c, m, p].items()}}
-                               for (c, m, p), k in model.calibrations.items()]})
+        print_json(
+            {
+                "model": path.name,
+                "data_until": model.data_until.isoformat(),
+                "groups": [
+                    {
+                        "cluster": c,
+                        "mode": m,
+                        "partition": p,
+                        "answers": k.count,
+                        "coverage": {share: {"held": held, "counted": n} for share, (held, n) in model.coverage[c, m, p].items()},
+                    }
+                    for (c, m, p), k in model.calibrations.items()
+                ],
+            }
+        )
     elif not quiet:
-        lines = [_("model {name}, from data until {when} UTC").format(name=path.name, when=f"{model.data_until:%Y-%m-%d %H:%M}"), "",
-                 f"{_('cluster'):<14}{_('asked'):<10}{_('partition'):<14}{_('answers'):>8}{_('50 % held'):>12}{_('80 % held'):>12}{_('95 % held'):>12}"]
+        lines = [
+            _("model {name}, from data until {when} UTC").format(name=path.name, when=f"{model.data_until:%Y-%m-%d %H:%M}"),
+            "",
+            f"{_('cluster'):<14}{_('asked'):<10}{_('partition'):<14}{_('answers'):>8}{_('50 % held'):>12}{_('80 % held'):>12}{_('95 % held'):>12}",
+        ]
         words = {"submit": _("at submit"), "pending": _("pending")}
         for (c, m, p), k in model.calibrations.items():
             held = [percent(model.coverage[c, m, p][s][0]) if model.coverage[c, m, p][s][1] else "–" for s in ("0.5", "0.8", "0.95")]
@@ -101,9 +136,11 @@ def train(quiet: QuietOption = False, as_json: JsonOption = False, lake: LakeOpt
         print_lines(lines)
 
 
-def serve(port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8501,
-          address: Annotated[str, typer.Option("--address", help="Address to listen on; the default is this machine only.")] = "127.0.0.1",
-          lake: LakeOption = None) -> None:
+def serve(
+    port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8501,
+    address: Annotated[str, typer.Option("--address", help="Address to listen on; the default is this machine only.")] = "127.0.0.1",
+    lake: LakeOption = None,
+) -> None:
     """The app in a browser."""
     import os
 
@@ -115,5 +152,8 @@ def serve(port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8501,
         raise ConfigError(_("the app is not installed"), _("pip install 'queuecast[app]'"))
     ctx.lake()  # a wrong path is told here, not in the browser
     os.environ["QUEUECAST_LAKE"] = str(ctx.lake().path)
+    viewer = ctx.viewer(None)
+    os.environ["QUEUECAST_SEES"] = "all" if viewer.sees_all else "own"
+    os.environ["QUEUECAST_USER"] = viewer.user or ""
     print(_("queuecast serves http://{address}:{port} (Ctrl-C ends it)").format(address=address, port=port), flush=True)
     os.execv(command[0], command)  # noqa: S606  # an argument list, no shell

@@ -12,13 +12,20 @@ from queuecast import __version__
 from queuecast.cli import ask, gather, keep
 from queuecast.errors import QueuecastError
 
-app = typer.Typer(name="queuecast", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
-                  context_settings={"help_option_names": ["-h", "--help"]},
-                  help="How long will this wait, why, and what else could I ask for? Answers from a Slurm cluster's own history.")
+app = typer.Typer(
+    name="queuecast",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="How long will this wait, why, and what else could I ask for? Answers from a Slurm cluster's own history.",
+)
 
-for group, commands in (("Ask", (ask.when, ask.why, ask.queue)),
-                        ("Collect", (gather.collect, gather.backfill, gather.ingest, gather.rebuild, gather.doctor)),
-                        ("Keep", (keep.status, keep.sql, keep.train, keep.serve))):
+for group, commands in (
+    ("Ask", (ask.when, ask.why, ask.queue)),
+    ("Collect", (gather.collect, gather.backfill, gather.ingest, gather.rebuild, gather.doctor)),
+    ("Keep", (keep.status, keep.sql, keep.train, keep.serve)),
+):
     for command in commands:
         app.command(rich_help_panel=group)(command)
 
@@ -30,7 +37,9 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
-def _top(version: Annotated[bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version.")] = False) -> None:
+def _top(
+    version: Annotated[bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
     pass
 
 

@@ -85,7 +85,7 @@ class Odd:
 
     @property
     def blank(self) -> bool:
-        return not self.text.strip()
+        return not self.text.strip(" \t\r\n\v\f")  # str.strip() would take 0x1f for a blank
 
 
 @dataclass(frozen=True)

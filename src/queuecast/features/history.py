@@ -26,8 +26,25 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-COLUMNS = ("job_id", "het_offset", "user", "account", "partition", "qos", "eligible", "start", "end", "limit_s",
-           "cpus_req", "gpus_req", "gpu_type_req", "array_throttle", "reason", "anomalies", "observed_at")
+COLUMNS = (
+    "job_id",
+    "het_offset",
+    "user",
+    "account",
+    "partition",
+    "qos",
+    "eligible",
+    "start",
+    "end",
+    "limit_s",
+    "cpus_req",
+    "gpus_req",
+    "gpu_type_req",
+    "array_throttle",
+    "reason",
+    "anomalies",
+    "observed_at",
+)
 
 NOT_WAITS = ("resized", "revoked", "incomplete", "future")
 """Rows whose start minus eligible is not a wait in the queue: a resized job's later segment, a federated sibling, a
@@ -109,7 +126,7 @@ class History:
             self._groups[dims] = _Groups([self.column(d) for d in dims], len(self))
         rows = self._groups[dims].rows(key)
         stop = int(np.searchsorted(self.eligible[rows], before))
-        return rows[max(0, stop - most):stop]
+        return rows[max(0, stop - most) : stop]
 
 
 class _Groups:
@@ -145,7 +162,9 @@ def load_history(lake: Lake, cluster: str, *, since: datetime, until: datetime) 
 
 def from_rows(rows: pa.Table, cluster: str, since: datetime, until: datetime) -> History:
     """History of rows of the ``jobs`` table; texts may be plain or dictionary-encoded."""
-    coded = {name: _encode(rows[column]) for name, column in (*zip(TEXTS, TEXT_COLUMNS, strict=True), *((n, n) for n in ("reason", "anomalies")))}
+    coded = {
+        name: _encode(rows[column]) for name, column in (*zip(TEXTS, TEXT_COLUMNS, strict=True), *((n, n) for n in ("reason", "anomalies")))
+    }
     eligible, start = _seconds(rows["eligible"]), _seconds(rows["start"])
     keep = (eligible >= since.timestamp()) & (eligible < until.timestamp())
     keep &= ~(_number(rows["het_offset"]) > 0)
@@ -168,8 +187,19 @@ def from_rows(rows: pa.Table, cluster: str, since: datetime, until: datetime) ->
     def time(values: Floats) -> Floats:
         return np.where(np.isnan(values), np.inf, values)[order]
 
-    return History(cluster, column("job_id").astype(np.int64), codes, words, column("gpus_req"), column("cpus_req"), column("limit_s"),
-                   eligible[order], time(start), time(_seconds(rows["end"])), _seconds(rows["observed_at"])[order])
+    return History(
+        cluster,
+        column("job_id").astype(np.int64),
+        codes,
+        words,
+        column("gpus_req"),
+        column("cpus_req"),
+        column("limit_s"),
+        eligible[order],
+        time(start),
+        time(_seconds(rows["end"])),
+        _seconds(rows["observed_at"])[order],
+    )
 
 
 def _encode(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:

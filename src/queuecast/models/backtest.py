@@ -60,15 +60,22 @@ class Trials:
 
 def key_of(history: History, row: int, partition: str | None = None) -> Key:
     """The request of a past job."""
+
     def word(text: str) -> str:
         return history.words[text][int(history.codes[text][row])]
 
-    return Key(tuple((partition or word("partition")).split(",")), word("qos"), word("account"), word("gpu_type"),
-               float(history.gpus[row]), float(history.cpus[row]), float(history.limit_s[row]))
+    return Key(
+        tuple((partition or word("partition")).split(",")),
+        word("qos"),
+        word("account"),
+        word("gpu_type"),
+        float(history.gpus[row]),
+        float(history.cpus[row]),
+        float(history.limit_s[row]),
+    )
 
 
-def run_trials(history: History, at: float, mode: Mode, partition: str | None = None,
-               progress: Callable[[], None] | None = None) -> Trials:
+def run_trials(history: History, at: float, mode: Mode, partition: str | None = None, progress: Callable[[], None] | None = None) -> Trials:
     """Answer again for jobs of the last days before ``at``, in one partition (case-folded) or all."""
     rows = _chosen(history, at, partition)
     asked, level, started = [], [], []

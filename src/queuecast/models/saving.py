@@ -53,17 +53,25 @@ def save_model(folder: Path, model: Model) -> Path:
         staging.mkdir(parents=True)
         buffer = io.BytesIO()
         groups = list(model.calibrations)
-        np.savez(buffer, honest=np.array([model.calibrations[g].honest for g in groups]),
-                 count=np.array([model.calibrations[g].count for g in groups], np.int64))
+        np.savez(
+            buffer,
+            honest=np.array([model.calibrations[g].honest for g in groups]),
+            count=np.array([model.calibrations[g].count for g in groups], np.int64),
+        )
         parts = {
             "calibration.npz": buffer.getvalue(),
-            "model.json": json.dumps({
-                "trained_at": model.trained_at.isoformat(), "data_until": model.data_until.isoformat(), "groups": groups,
-                "coverage": [[list(g), v] for g, v in model.coverage.items()],
-                "slurm": [[list(g), asdict(r)] for g, r in model.slurm.items()]}, indent=1).encode(),
+            "model.json": json.dumps(
+                {
+                    "trained_at": model.trained_at.isoformat(),
+                    "data_until": model.data_until.isoformat(),
+                    "groups": groups,
+                    "coverage": [[list(g), v] for g, v in model.coverage.items()],
+                    "slurm": [[list(g), asdict(r)] for g, r in model.slurm.items()],
+                },
+                indent=1,
+            ).encode(),
         }
-        manifest = {"format": FORMAT, "kind": "queuecast like-jobs",
-                    "sha256": {n: hashlib.sha256(b).hexdigest() for n, b in parts.items()}}
+        manifest = {"format": FORMAT, "kind": "queuecast like-jobs", "sha256": {n: hashlib.sha256(b).hexdigest() for n, b in parts.items()}}
         parts["manifest.json"] = json.dumps(manifest, indent=1).encode()
         for part, content in parts.items():
             with (staging / part).open("wb") as out:
@@ -104,10 +112,16 @@ def load_model(folder: Path) -> Model | None:
                 raise ModelDamaged(f"{path / part} is not what was saved", hint)
         arrays = np.load(io.BytesIO(content["calibration.npz"]), allow_pickle=False)
         raw = json.loads(content["model.json"])
-        calibrations = {(g[0], g[1], g[2]): Calibration(h, int(c))
-                        for g, h, c in zip(raw["groups"], arrays["honest"], arrays["count"], strict=True)}
-        return Model(datetime.fromisoformat(raw["trained_at"]), datetime.fromisoformat(raw["data_until"]), calibrations,
-                     {(g[0], g[1], g[2]): {k: (float(a), int(b)) for k, (a, b) in v.items()} for g, v in raw["coverage"]},
-                     {(g[0], g[1]): SlurmRecord(**r) for g, r in raw["slurm"]}, name)
+        calibrations = {
+            (g[0], g[1], g[2]): Calibration(h, int(c)) for g, h, c in zip(raw["groups"], arrays["honest"], arrays["count"], strict=True)
+        }
+        return Model(
+            datetime.fromisoformat(raw["trained_at"]),
+            datetime.fromisoformat(raw["data_until"]),
+            calibrations,
+            {(g[0], g[1], g[2]): {k: (float(a), int(b)) for k, (a, b) in v.items()} for g, v in raw["coverage"]},
+            {(g[0], g[1]): SlurmRecord(**r) for g, r in raw["slurm"]},
+            name,
+        )
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise ModelDamaged(f"{path} is not a whole model ({type(error).__name__})", hint) from error

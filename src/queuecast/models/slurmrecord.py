@@ -42,8 +42,9 @@ class SlurmRecord:
 def slurm_record(lake: Lake, cluster: str, at: datetime, partition: str | None = None) -> SlurmRecord:
     """Score the estimates of the two weeks before ``at`` by the starts known at ``at``."""
     since = at - SPAN
-    rows = lake.read("estimates", ["observed_at", "job_id", "partition", "start_estimate", "array_tasks"], cluster=cluster,
-                     since=since, until=at)
+    rows = lake.read(
+        "estimates", ["observed_at", "job_id", "partition", "start_estimate", "array_tasks"], cluster=cluster, since=since, until=at
+    )
     when = rows["observed_at"]
     rows = rows.filter(pc.and_(pc.greater_equal(when, pa.scalar(since, when.type)), pc.less(when, pa.scalar(at, when.type))))
     if partition is not None:
@@ -61,8 +62,15 @@ def slurm_record(lake: Lake, cluster: str, at: datetime, partition: str | None =
     error = estimate[known] - start[known]
     told, truly = estimate[known] - seen[known] + 1, start[known] - seen[known] + 1
     ratio = np.maximum(told, 1) / np.maximum(truly, 1)
-    return SlurmRecord(asked, given, int(known.sum()), float(np.median(np.abs(error))), float(np.mean(np.abs(error) <= 3600)),
-                       float(np.mean((ratio >= 0.5) & (ratio <= 2.0))), float(np.mean(error > 60)))
+    return SlurmRecord(
+        asked,
+        given,
+        int(known.sum()),
+        float(np.median(np.abs(error))),
+        float(np.mean(np.abs(error) <= 3600)),
+        float(np.mean((ratio >= 0.5) & (ratio <= 2.0))),
+        float(np.mean(error > 60)),
+    )
 
 
 def _start_after(lake: Lake, cluster: str, job: Ints, seen: Floats, since: datetime, at: datetime) -> Floats:

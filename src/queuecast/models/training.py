@@ -46,8 +46,10 @@ def train(lake: Lake, now: datetime, progress: Callable[[str, int, int], None] |
         for partition in ("*", *_partitions(history)):
             model.slurm[cluster, partition] = slurm_record(lake, cluster, until, None if partition == "*" else partition)
     if not latest:
-        raise NoDataError("no job in this lake has started yet, so there is nothing to learn from",
-                          "read some history first: queuecast backfill --since 2026-01-01, or queuecast ingest FOLDER")
+        raise NoDataError(
+            "no job in this lake has started yet, so there is nothing to learn from",
+            "read some history first: queuecast backfill --since 2026-01-01, or queuecast ingest FOLDER",
+        )
     model.data_until = max(latest)
     return model
 

@@ -126,7 +126,8 @@ def _not_eligible(answer: WaitAnswer, zone: str) -> list[str]:
     if eighty is not None:
         till = span(eighty.high_s) if not math.isinf(eighty.high_s) else _("longer than history shows")
         text = _("like jobs then waited {low} to {high} (8 in 10), half under {half}").format(
-            low=span(eighty.low_s), high=till, half=span(answer.median_s))
+            low=span(eighty.low_s), high=till, half=span(answer.median_s)
+        )
         lines.append(f"{_('then'):<{LABEL}}{text}")
     return lines
 
@@ -153,8 +154,21 @@ def _no_history(answer: WaitAnswer, zone: str) -> list[str]:
     return [f"{_('starts'):<{LABEL}}" + _("not known: no like job has started in the last weeks")]
 
 
-_STATUS = {"estimate": _estimate, "not_eligible": _not_eligible, "held": _held, "never": _never, "started": _started,
-           "ended": _ended, "no_history": _no_history}
+def _beyond_history(answer: WaitAnswer, zone: str) -> list[str]:
+    lines = [f"{_('waited'):<{LABEL}}{_('{span} so far').format(span=span(answer.waited_s))}"] if answer.waited_s is not None else []
+    return [*lines, f"{_('starts'):<{LABEL}}" + _("not known: it has waited longer than the like jobs that started")]
+
+
+_STATUS = {
+    "estimate": _estimate,
+    "not_eligible": _not_eligible,
+    "held": _held,
+    "never": _never,
+    "started": _started,
+    "ended": _ended,
+    "no_history": _no_history,
+    "beyond_history": _beyond_history,
+}
 
 
 def _reason(answer: WaitAnswer, width: int) -> list[str]:
@@ -166,7 +180,7 @@ def _reason(answer: WaitAnswer, width: int) -> list[str]:
 
 
 def _slurm(answer: WaitAnswer, says: SlurmSays, zone: str) -> list[str]:
-    if answer.job_id is not None and answer.status in ("estimate", "not_eligible", "held", "never"):
+    if answer.job_id is not None and answer.status in ("estimate", "not_eligible", "held", "never", "beyond_history"):
         if says.start is not None:
             word = moment(says.start, answer.at, zone)
             if says.clamped:
@@ -178,44 +192,77 @@ def _slurm(answer: WaitAnswer, says: SlurmSays, zone: str) -> list[str]:
     record = says.record
     if record is not None and record.median_abs_error_s is not None:
         word += "; " + _("here they were off by {span} in the middle lately, {share} of rows had none").format(
-            span=span(record.median_abs_error_s), share=percent(record.missing))
+            span=span(record.median_abs_error_s), share=percent(record.missing)
+        )
     return ["", f"{_('Slurm'):<{LABEL}}{word}"]
 
 
 def _basis(answer: WaitAnswer) -> list[str]:
     basis = answer.basis
-    if basis is None or answer.status not in ("estimate", "not_eligible", "no_history"):
+    if basis is None or answer.status not in ("estimate", "not_eligible", "no_history", "beyond_history"):
         return []
-    names = {"partition": _("partition"), "qos": "QOS", "account": _("account"), "gpu_type": _("GPU type"), "size": _("size"),
-             "limit": _("time limit"), "gpu": _("GPU or not")}
+    names = {
+        "partition": _("partition"),
+        "qos": "QOS",
+        "account": _("account"),
+        "gpu_type": _("GPU type"),
+        "size": _("size"),
+        "limit": _("time limit"),
+        "gpu": _("GPU or not"),
+    }
     same = ", ".join(names[d] for d in basis.same) or _("cluster")
     text = ngettext("{n} job with the same {same} in {days} days", "{n} jobs with the same {same} in {days} days", basis.count).format(
-        n=basis.count, same=same, days=max(1, round(basis.span_days)))
+        n=basis.count, same=same, days=max(1, round(basis.span_days))
+    )
     lines = ["", f"{_('like'):<{LABEL}}{text}"]
     if basis.quartiles_s is not None:
         low, middle, high = basis.quartiles_s
         text = _("{n} started: half waited {low} to {high}, the middle one {middle}; {m} had not started").format(
-            n=basis.started, low=span(low), high=span(high), middle=span(middle), m=basis.waiting)
+            n=basis.started, low=span(low), high=span(high), middle=span(middle), m=basis.waiting
+        )
         lines.append(f"{'':<{LABEL}}{text}")
     if answer.honesty is not None and answer.honesty.held is not None:
         text = _("of the last {n} answers so made, {share} of the 8-in-10 intervals held").format(
-            n=answer.honesty.counted, share=percent(answer.honesty.held))
+            n=answer.honesty.counted, share=percent(answer.honesty.held)
+        )
         lines.append(f"{_('lately'):<{LABEL}}{text}")
     return lines
 
 
-PARSABLE = ("status", "cluster", "at", "job_id", "waited_s", "median_wait_s", "low_50_s", "high_50_s", "low_80_s", "high_80_s", "low_95_s",
-            "high_95_s", "p_1h", "p_4h", "p_24h", "slurm_start", "reason", "like_jobs", "data_age_s")
+PARSABLE = (
+    "status",
+    "cluster",
+    "at",
+    "job_id",
+    "waited_s",
+    "median_wait_s",
+    "low_50_s",
+    "high_50_s",
+    "low_80_s",
+    "high_80_s",
+    "low_95_s",
+    "high_95_s",
+    "p_1h",
+    "p_4h",
+    "p_24h",
+    "slurm_start",
+    "reason",
+    "like_jobs",
+    "data_age_s",
+)
 
 
 def parsable(answer: WaitAnswer) -> str:
     """Header and one row, separated by ``|``; unknown is empty."""
     raw = answer.as_json()
     within = {p["hours"]: p["p"] for p in raw["p_start_within"]}
-    row = {**{k: raw[k] for k in ("status", "cluster", "at", "job_id", "waited_s", "median_wait_s", "data_age_s")},
-           **{f"{end}_{round(i['share'] * 100)}_s": i[f"{end}_s"] for i in raw["intervals"] for end in ("low", "high")},
-           **{f"p_{h}h": within.get(h) for h in (1, 4, 24)},
-           "slurm_start": (raw["slurm_estimate"] or {}).get("start"), "reason": (raw["reason"] or {}).get("code"),
-           "like_jobs": (raw["like_jobs"] or {}).get("count")}
+    row = {
+        **{k: raw[k] for k in ("status", "cluster", "at", "job_id", "waited_s", "median_wait_s", "data_age_s")},
+        **{f"{end}_{round(i['share'] * 100)}_s": i[f"{end}_s"] for i in raw["intervals"] for end in ("low", "high")},
+        **{f"p_{h}h": within.get(h) for h in (1, 4, 24)},
+        "slurm_start": (raw["slurm_estimate"] or {}).get("start"),
+        "reason": (raw["reason"] or {}).get("code"),
+        "like_jobs": (raw["like_jobs"] or {}).get("count"),
+    }
     cells = ["" if row.get(k) is None else str(row[k]).replace("|", "\\x7c") for k in PARSABLE]
     return "|".join(PARSABLE) + "\n" + "|".join(safe(c) for c in cells)

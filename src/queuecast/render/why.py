@@ -12,8 +12,10 @@ from queuecast.render.words import moment, safe, span, wrapped
 def why_lines(answer: WhyAnswer, zone: str, width: int = 100) -> list[str]:
     """Lines of text; times in ``zone``."""
     job = answer.job
-    lines = [f"{_('job {job}').format(job=safe(job.text))}: {describe(job.request)}",
-             f"{job.state.lower()} · {_('submitted')} {moment(job.submit, answer.at, zone)} · {_('eligible')} {moment(job.eligible, answer.at, zone)}"]
+    lines = [
+        f"{_('job {job}').format(job=safe(job.text))}: {describe(job.request)}",
+        f"{job.state.lower()} · {_('submitted')} {moment(job.submit, answer.at, zone)} · {_('eligible')} {moment(job.eligible, answer.at, zone)}",
+    ]
     if job.start is not None:
         lines[-1] += f" · {_('started')} {moment(job.start, answer.at, zone)}"
     info = answer.reason
@@ -28,8 +30,10 @@ def why_lines(answer: WhyAnswer, zone: str, width: int = 100) -> list[str]:
             lines += _block(_("ends"), info.ends_by, width)
     if answer.history:
         lines += ["", _("history of reasons, as the snapshots saw them")]
-        lines += [f"  {moment(s.first, answer.at, zone):<22}{span((s.last - s.first).total_seconds()):>12}  {s.title} ({s.reason})"
-                  for s in answer.history]
+        lines += [
+            f"  {moment(s.first, answer.at, zone):<22}{span((s.last - s.first).total_seconds()):>12}  {s.title} ({s.reason})"
+            for s in answer.history
+        ]
     return lines
 
 
@@ -43,12 +47,19 @@ def queue_lines(answer: QueueNow, zone: str, width: int = 100, most: int = 30) -
     if answer.snapshot_at is None and answer.nodes_at is None:
         return [_("No snapshot of the queue in the three days before. Take one: queuecast collect")]
     tasks = sum(p.tasks for p in answer.pending)
-    lines = [f"{safe(answer.cluster)} · {_('snapshot of')} {moment(answer.snapshot_at, answer.at, zone)} · "
-             + _("{r} running, {p} pending ({t} tasks)").format(r=answer.running, p=len(answer.pending), t=tasks), ""]
+    lines = [
+        f"{safe(answer.cluster)} · {_('snapshot of')} {moment(answer.snapshot_at, answer.at, zone)} · "
+        + _("{r} running, {p} pending ({t} tasks)").format(r=answer.running, p=len(answer.pending), t=tasks),
+        "",
+    ]
     if answer.gpus:
-        lines.append(f"{_('GPU type'):<24}{_('total'):>7}{_('in use'):>8}{_('blocked'):>9}{_('idle'):>6}{_('largest block'):>15}{_('asked for'):>11}")
-        lines += [f"{safe(g.gpu_type):<24}{g.total:>7}{_n(g.in_use):>8}{g.blocked:>9}{_n(g.idle):>6}{_n(g.largest_block):>15}{g.asked_for:>11}"
-                  for g in answer.gpus]
+        lines.append(
+            f"{_('GPU type'):<24}{_('total'):>7}{_('in use'):>8}{_('blocked'):>9}{_('idle'):>6}{_('largest block'):>15}{_('asked for'):>11}"
+        )
+        lines += [
+            f"{safe(g.gpu_type):<24}{g.total:>7}{_n(g.in_use):>8}{g.blocked:>9}{_n(g.idle):>6}{_n(g.largest_block):>15}{g.asked_for:>11}"
+            for g in answer.gpus
+        ]
         lines.append("")
     if answer.reasons:
         lines.append(f"{_('why they wait'):<58}{_('jobs'):>7}{_('tasks'):>8}{'GPU':>7}")
@@ -56,8 +67,11 @@ def queue_lines(answer: QueueNow, zone: str, width: int = 100, most: int = 30) -
         lines.append("")
     if answer.pending:
         lines.append(f"{_('job'):<18}{_('user'):<12}{_('partition'):<12}{'GPU':>8}{_('waited'):>14}  {_('why')}")
-        lines += [f"{safe(p.job_id)[:17]:<18}{safe(p.user)[:11]:<12}{safe(p.partition)[:11]:<12}{_gpu(p.gpus, p.gpu_type):>8}"
-                  f"{span(p.waited_s):>14}  {p.reason_title}" for p in answer.pending[:most]]
+        lines += [
+            f"{safe(p.job_id)[:17]:<18}{safe(p.user)[:11]:<12}{safe(p.partition)[:11]:<12}{_gpu(p.gpus, p.gpu_type):>8}"
+            f"{span(p.waited_s):>14}  {p.reason_title}"
+            for p in answer.pending[:most]
+        ]
         if len(answer.pending) > most:
             lines.append(_("... and {n} more: --all, or --json").format(n=len(answer.pending) - most))
     return lines

@@ -40,8 +40,9 @@ def moment(value: datetime | None, now: datetime, zone: str) -> str:
     if days == -1:
         return _("yesterday {clock}").format(clock=clock)
     weekday = (_("Mon"), _("Tue"), _("Wed"), _("Thu"), _("Fri"), _("Sat"), _("Sun"))[local.weekday()]
-    month = (_("Jan"), _("Feb"), _("Mar"), _("Apr"), _("May"), _("Jun"), _("Jul"), _("Aug"), _("Sep"), _("Oct"), _("Nov"),
-             _("Dec"))[local.month - 1]
+    month = (_("Jan"), _("Feb"), _("Mar"), _("Apr"), _("May"), _("Jun"), _("Jul"), _("Aug"), _("Sep"), _("Oct"), _("Nov"), _("Dec"))[
+        local.month - 1
+    ]
     year = f" {local.year}" if abs(days) > 300 else ""
     return _("{weekday} {day} {month} {clock}").format(weekday=weekday, day=local.day, month=month, clock=clock) + year
 

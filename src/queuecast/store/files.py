@@ -13,8 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 
-def read_file(path: Path, schema: pa.Schema, *, time: str | None = None, since: datetime | None = None,
-              until: datetime | None = None, dictionary: bool = False) -> pa.Table:
+def read_file(
+    path: Path,
+    schema: pa.Schema,
+    *,
+    time: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    dictionary: bool = False,
+) -> pa.Table:
     """The schema's columns of one file; those it lacks are null. With ``dictionary`` texts come dictionary-encoded. Row groups whose ``time`` column lies wholly outside
     [since, until) are left out, so the bounds are coarse."""
     texts = [f.name for f in schema if pa.types.is_string(f.type)] if dictionary else []

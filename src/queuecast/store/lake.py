@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +27,9 @@ from queuecast.store.files import conform, read_file
 from queuecast.store.lock import writer_lock
 from queuecast.store.manifest import DataFile, Manifest
 from queuecast.store.staging import Staging
+
+if TYPE_CHECKING:
+    from queuecast.store.query import Merger
 
 GRACE = timedelta(minutes=15)
 """Replaced files stay that long for readers that began before."""
@@ -51,8 +54,9 @@ class Lake:
         root = Path(path).expanduser().absolute()
         if not (root / manifests.NAME).exists():
             if not create:
-                raise StoreError(f"there is no lake at {root}",
-                                 "make one with: queuecast ingest FOLDER, or: queuecast collect (see --lake)")
+                raise StoreError(
+                    f"there is no lake at {root}", "make one with: queuecast ingest FOLDER, or: queuecast collect (see --lake)"
+                )
             try:
                 root.mkdir(parents=True, exist_ok=True)
             except OSError as error:
@@ -69,8 +73,7 @@ class Lake:
         """Clusters with jobs or snapshots, sorted."""
         return sorted({f.cluster for f in self.manifest.files if f.table != "rejects"})
 
-    def files(self, table: str, *, cluster: str | None = None, since: datetime | None = None,
-              until: datetime | None = None) -> list[Path]:
+    def files(self, table: str, *, cluster: str | None = None, since: datetime | None = None, until: datetime | None = None) -> list[Path]:
         """Files of a table that may hold rows with ``since <= partition time < until``.
 
         Raises ``LakeDamaged`` if one is missing or has another size than was written.
@@ -87,13 +90,22 @@ class Lake:
             except OSError:
                 size = -1
             if size != f.bytes:
-                raise LakeDamaged(f"{path} is {'missing' if size < 0 else 'not what was written'}",
-                                  "restore it from a backup, or run: queuecast rebuild")
+                raise LakeDamaged(
+                    f"{path} is {'missing' if size < 0 else 'not what was written'}", "restore it from a backup, or run: queuecast rebuild"
+                )
             chosen.append(path)
         return chosen
 
-    def read(self, table: str, columns: Sequence[str] | None = None, *, cluster: str | None = None,
-             since: datetime | None = None, until: datetime | None = None, dictionary: bool = False) -> pa.Table:
+    def read(
+        self,
+        table: str,
+        columns: Sequence[str] | None = None,
+        *,
+        cluster: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        dictionary: bool = False,
+    ) -> pa.Table:
         """All rows that may lie between the times (the bounds are coarse), with the schema's columns.
 
         With ``dictionary`` texts come dictionary-encoded: less memory where they repeat.
@@ -101,8 +113,10 @@ class Lake:
         schema = arrow_schema(table)
         if columns is not None:
             schema = pa.schema([schema.field(c) for c in columns])
-        parts = [read_file(p, schema, time=TABLES[table].partition_time, since=since, until=until, dictionary=dictionary)
-                 for p in self.files(table, cluster=cluster, since=since, until=until)]
+        parts = [
+            read_file(p, schema, time=TABLES[table].partition_time, since=since, until=until, dictionary=dictionary)
+            for p in self.files(table, cluster=cluster, since=since, until=until)
+        ]
         return pa.concat_tables(parts) if parts else schema.empty_table()
 
     @contextmanager
@@ -180,12 +194,19 @@ class Transaction:
         manifest = self.lake.manifest
         files = [] if self._cleared else list(manifest.files)
         retired: list[DataFile] = list(manifest.files) if self._cleared else []
-        for name, staging in self._staging.items():
-            latest = _latest_reading(self.lake, name) if TABLES[name].steady and not self._cleared else {}
-            for cluster, month, path, low, high in staging.close(latest):
-                new, gone = self._merge(name, cluster, month, path, low, high, [f for f in files if f.table == name])
-                files = [f for f in files if f not in gone] + [new]
-                retired += gone
+        if self._staging:
+            from queuecast.store.query import Merger  # duckdb: only where rows are written
+
+            merger = Merger(self.folder / "spill")
+            try:
+                for name, staging in self._staging.items():
+                    latest = _latest_reading(self.lake, name) if TABLES[name].steady and not self._cleared else {}
+                    for cluster, month, path, low, high in staging.close(latest):
+                        new, gone = self._merge(merger, name, cluster, month, path, low, high, [f for f in files if f.table == name])
+                        files = [f for f in files if f not in gone] + [new]
+                        retired += gone
+            finally:
+                merger.close()
         now = datetime.now(UTC).isoformat(timespec="seconds")
         manifest.files = sorted(files, key=lambda f: (f.table, f.cluster, f.month, f.low, f.path))
         manifest.retired.update({f.path: now for f in retired})
@@ -193,10 +214,9 @@ class Transaction:
         manifest.schema_version = SCHEMA_VERSION
         manifests.save(self.lake.path, manifest, self.label)
 
-    def _merge(self, table: str, cluster: str, month: str, staged: Path, low: str, high: str,
-               present: list[DataFile]) -> tuple[DataFile, list[DataFile]]:
-        from queuecast.store import query  # duckdb: only where rows are written
-
+    def _merge(
+        self, merger: Merger, table: str, cluster: str, month: str, staged: Path, low: str, high: str, present: list[DataFile]
+    ) -> tuple[DataFile, list[DataFile]]:
         here = [f for f in present if f.cluster == cluster and f.month == month]
         # Rows with one key have one partition time, so only files whose span touches ours can share a key.
         touching = [f for f in here if not low or not f.low or (f.low <= high and low <= f.high)]
@@ -206,15 +226,23 @@ class Transaction:
         (self.lake.path / folder).mkdir(parents=True, exist_ok=True)
         target = self.lake.path / folder / f"{uuid.uuid4().hex}.parquet"
         old = [self.lake.path / f.path for f in touching]
-        if not query.merge(TABLES[table], staged, old, target, self.folder / "spill"):
+        if not merger.merge(TABLES[table], staged, old, target):
             staged.replace(target)
         with target.open("rb") as done:
             os.fsync(done.fileno())
         manifests.fsync_dir(target.parent)
         lows = [x for x in (low, *(f.low for f in touching)) if x]
         highs = [x for x in (high, *(f.high for f in touching)) if x]
-        return DataFile(table, cluster, month, (folder / target.name).as_posix(), pq.read_metadata(target).num_rows,
-                        target.stat().st_size, min(lows, default=""), max(highs, default="")), touching
+        return DataFile(
+            table,
+            cluster,
+            month,
+            (folder / target.name).as_posix(),
+            pq.read_metadata(target).num_rows,
+            target.stat().st_size,
+            min(lows, default=""),
+            max(highs, default=""),
+        ), touching
 
 
 def _latest_reading(lake: Lake, table: str) -> dict[str, pa.Table]:

@@ -25,8 +25,10 @@ def writer_lock(path: Path, label: str, wait_s: float = 0.0) -> Iterator[None]:
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        raise StoreError(f"cannot write to {path.parent}: {error.strerror}",
-                         "choose a folder of your own with --lake, or ask its owner to run the collector") from error
+        raise StoreError(
+            f"cannot write to {path.parent}: {error.strerror}",
+            "choose a folder of your own with --lake, or ask its owner to run the collector",
+        ) from error
     try:
         deadline = time.monotonic() + wait_s
         while True:
@@ -37,8 +39,7 @@ def writer_lock(path: Path, label: str, wait_s: float = 0.0) -> Iterator[None]:
                 if time.monotonic() >= deadline:
                     raise LakeLocked(_who_holds(fd), "let it finish, or give --wait SECONDS to wait for it") from None
                 time.sleep(0.1)
-        note = {"pid": os.getpid(), "host": socket.gethostname(), "doing": label,
-                "since": datetime.now(UTC).isoformat(timespec="seconds")}
+        note = {"pid": os.getpid(), "host": socket.gethostname(), "doing": label, "since": datetime.now(UTC).isoformat(timespec="seconds")}
         os.ftruncate(fd, 0)
         os.pwrite(fd, json.dumps(note).encode(), 0)
         yield
@@ -49,7 +50,6 @@ def writer_lock(path: Path, label: str, wait_s: float = 0.0) -> Iterator[None]:
 def _who_holds(fd: int) -> str:
     try:
         note = json.loads(os.pread(fd, 4096, 0))
-        return (f"another queuecast writes to this lake: {note['doing']}, process {note['pid']} on {note['host']}, "
-                f"since {note['since']}")
+        return f"another queuecast writes to this lake: {note['doing']}, process {note['pid']} on {note['host']}, since {note['since']}"
     except (ValueError, KeyError, TypeError):
         return "another queuecast writes to this lake"

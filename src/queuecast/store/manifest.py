@@ -60,13 +60,14 @@ def load(root: Path) -> Manifest:
         raw = json.loads(text)
         version = int(raw["schema_version"])
         if version > SCHEMA_VERSION:
-            raise LakeTooNew(f"the lake at {root} has schema version {version}; this queuecast knows up to {SCHEMA_VERSION}",
-                             "update queuecast, or point --lake at another folder")
+            raise LakeTooNew(
+                f"the lake at {root} has schema version {version}; this queuecast knows up to {SCHEMA_VERSION}",
+                "update queuecast, or point --lake at another folder",
+            )
         raw["files"] = [DataFile(**f) for f in raw["files"]]
         return Manifest(**raw)
     except (ValueError, KeyError, TypeError) as error:
-        raise LakeDamaged(f"{path} is not a manifest of queuecast ({error})",
-                          "move it aside and run: queuecast rebuild") from error
+        raise LakeDamaged(f"{path} is not a manifest of queuecast ({error})", "move it aside and run: queuecast rebuild") from error
 
 
 def save(root: Path, manifest: Manifest, label: str) -> None:

@@ -44,8 +44,10 @@ def migrate(lake: Lake) -> None:
     while lake.manifest.schema_version < SCHEMA_VERSION:
         step = by_version.get(lake.manifest.schema_version)
         if step is None:
-            raise StoreError(f"no way is known from schema version {lake.manifest.schema_version} to {SCHEMA_VERSION}",
-                             "run: queuecast rebuild, which reads the archived Slurm output again")
+            raise StoreError(
+                f"no way is known from schema version {lake.manifest.schema_version} to {SCHEMA_VERSION}",
+                "run: queuecast rebuild, which reads the archived Slurm output again",
+            )
         _run(lake, step)
 
 
@@ -65,8 +67,9 @@ def _run(lake: Lake, step: Step) -> None:
         path = (lake.path / f.path).with_name(f"{uuid.uuid4().hex}.parquet")
         pq.write_table(rows, path, compression="zstd")
         lake.manifest.retired[f.path] = now
-        files.append(DataFile(f.table, f.cluster, f.month, path.relative_to(lake.path).as_posix(), rows.num_rows,
-                              path.stat().st_size, f.low, f.high))
+        files.append(
+            DataFile(f.table, f.cluster, f.month, path.relative_to(lake.path).as_posix(), rows.num_rows, path.stat().st_size, f.low, f.high)
+        )
     lake.manifest.files = files
     lake.manifest.schema_version = step.from_version + 1
     manifests.save(lake.path, lake.manifest, f"migration from version {step.from_version}")

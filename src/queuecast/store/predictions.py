@@ -84,12 +84,23 @@ class Predictions:
         except sqlite3.Error as error:
             raise StoreError(f"the log of answers at {self.path} cannot be used: {error}", "move it aside; a new one is made") from error
 
-    def add(self, *, at: datetime, cluster: str, job_id: int | None, job_submit: datetime | None, user: str | None,
-            model: str | None, answer: dict[str, Any]) -> None:
+    def add(
+        self,
+        *,
+        at: datetime,
+        cluster: str,
+        job_id: int | None,
+        job_submit: datetime | None,
+        user: str | None,
+        model: str | None,
+        answer: dict[str, Any],
+    ) -> None:
         """Keep one answer."""
         with self._open() as con:
-            con.execute("INSERT INTO predictions (made_at, at, cluster, job_id, job_submit, user, model, answer) VALUES (?,?,?,?,?,?,?,?)",
-                        (_iso(datetime.now(UTC)), _iso(at), cluster, job_id, _iso(job_submit), user, model, json.dumps(answer)))
+            con.execute(
+                "INSERT INTO predictions (made_at, at, cluster, job_id, job_submit, user, model, answer) VALUES (?,?,?,?,?,?,?,?)",
+                (_iso(datetime.now(UTC)), _iso(at), cluster, job_id, _iso(job_submit), user, model, json.dumps(answer)),
+            )
 
     def unscored(self, cluster: str) -> list[Logged]:
         """Answers whose job has not been seen to start yet."""
@@ -104,15 +115,30 @@ class Predictions:
             return []
         sql = f"SELECT id, at, cluster, job_id, job_submit, user, model, answer, outcome, wait_s FROM predictions WHERE {where} ORDER BY at"  # noqa: S608  # where is one of the two above
         with self._open() as con:
-            return [Logged(r[0], datetime.fromisoformat(r[1]), r[2], r[3], datetime.fromisoformat(r[4]) if r[4] else None, r[5], r[6],
-                           json.loads(r[7]), r[8], r[9]) for r in con.execute(sql, values)]
+            return [
+                Logged(
+                    r[0],
+                    datetime.fromisoformat(r[1]),
+                    r[2],
+                    r[3],
+                    datetime.fromisoformat(r[4]) if r[4] else None,
+                    r[5],
+                    r[6],
+                    json.loads(r[7]),
+                    r[8],
+                    r[9],
+                )
+                for r in con.execute(sql, values)
+            ]
 
     def score(self, results: list[tuple[int, str, datetime | None, float | None]]) -> None:
         """Fill in outcomes: (id, outcome, started_at, wait_s)."""
         now = _iso(datetime.now(UTC))
         with self._open() as con:
-            con.executemany("UPDATE predictions SET outcome = ?, started_at = ?, wait_s = ?, scored_at = ? WHERE id = ?",
-                            [(o, _iso(s), w, now, i) for i, o, s, w in results])
+            con.executemany(
+                "UPDATE predictions SET outcome = ?, started_at = ?, wait_s = ?, scored_at = ? WHERE id = ?",
+                [(o, _iso(s), w, now, i) for i, o, s, w in results],
+            )
 
 
 def _iso(value: datetime | None) -> str | None:

@@ -16,8 +16,14 @@ from queuecast.schema import TABLES, Table
 if TYPE_CHECKING:
     from queuecast.store.lake import Lake
 
-_DUCK_TYPES = {pa.string(): "VARCHAR", pa.int64(): "BIGINT", pa.uint64(): "UBIGINT", pa.float64(): "DOUBLE",
-               pa.bool_(): "BOOLEAN", pa.timestamp("us", tz="UTC"): "TIMESTAMPTZ"}
+_DUCK_TYPES = {
+    pa.string(): "VARCHAR",
+    pa.int64(): "BIGINT",
+    pa.uint64(): "UBIGINT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+    pa.timestamp("us", tz="UTC"): "TIMESTAMPTZ",
+}
 
 
 def quote(text: str) -> str:
@@ -28,8 +34,10 @@ def quote(text: str) -> str:
 def engine(*, memory: str = "1GB", threads: int | None = None, spill: Path | None = None) -> duckdb.DuckDBPyConnection:
     """An in-memory DuckDB with bounded memory; what does not fit is spilled to ``spill``."""
     config: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": memory, "preserve_insertion_order": "false",
-        "threads": str(threads or min(4, os.cpu_count() or 1))}
+        "memory_limit": memory,
+        "preserve_insertion_order": "false",
+        "threads": str(threads or min(4, os.cpu_count() or 1)),
+    }
     if spill is not None:
         config["temp_directory"] = str(spill)
     con = duckdb.connect(":memory:", config=config)
@@ -74,7 +82,7 @@ def read_only(lake: Lake, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
     try:
         statements = con.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise UsageError("only one SELECT can be run", "try: queuecast sql \"select state, count(*) from jobs group by state\"")
+            raise UsageError("only one SELECT can be run", 'try: queuecast sql "select state, count(*) from jobs group by state"')
         # The views must be able to open the lake's own files: list exactly those, then close the door.
         allowed = "[" + ", ".join(quote(str(p)) for t in TABLES for p in lake.files(t)) + "]"
         con.execute(f"SET allowed_paths = {allowed}")
@@ -87,13 +95,22 @@ def read_only(lake: Lake, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
         con.close()
 
 
-def merge(table: Table, new: Path, old: Sequence[Path], target: Path, spill: Path) -> bool:
-    """Merge files of one partition into ``target``, one row per key: higher rank, then later, then newer file.
+class Merger:
+    """Merges files of a partition; one engine for all partitions of a transaction."""
 
-    Returns False, writing nothing, if ``new`` stands alone and has no key twice: it can be used as it is.
-    """
-    con = engine(memory="768MB", threads=2, spill=spill)
-    try:
+    def __init__(self, spill: Path) -> None:
+        self._con = engine(memory="768MB", threads=2, spill=spill)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._con.close()
+
+    def merge(self, table: Table, new: Path, old: Sequence[Path], target: Path) -> bool:
+        """Merge into ``target``, one row per key: higher rank, then later, then newer file.
+
+        Returns False, writing nothing, if ``new`` stands alone and has no key twice: it can be used as it is.
+        """
+        con = self._con
         key = ", ".join(f'"{k}"' for k in table.key)
         if not old:
             # Hashes may collide: then the slow way is taken, which is right as well.
@@ -102,15 +119,22 @@ def merge(table: Table, new: Path, old: Sequence[Path], target: Path, spill: Pat
                 return False
         files = "[" + ", ".join(quote(str(p)) for p in (*old, new)) + "]"
         scan = f"read_parquet({files}, union_by_name=true, filename=true, file_row_number=true)"
-        order = ", ".join([*([f'"{table.rank}" DESC NULLS LAST'] if table.rank else []),
-                           *(['"observed_at" DESC'] if "observed_at" not in table.key else []),
-                           f"(filename = {quote(str(new))}) DESC", "file_row_number DESC"])
-        con.execute(f"CREATE TEMP TABLE winners AS SELECT filename, file_row_number FROM {scan} "
-                    f"QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY {order}) = 1")
+        order = ", ".join(
+            [
+                *([f'"{table.rank}" DESC NULLS LAST'] if table.rank else []),
+                *(['"observed_at" DESC'] if "observed_at" not in table.key else []),
+                f"(filename = {quote(str(new))}) DESC",
+                "file_row_number DESC",
+            ]
+        )
+        con.execute(
+            f"CREATE OR REPLACE TEMP TABLE winners AS SELECT filename, file_row_number FROM {scan} "
+            f"QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY {order}) = 1"
+        )
         columns = ", ".join(f'"{c}"' for c in table.column_names)
         sort = " ORDER BY " + ", ".join(f'"{c}"' for c in table.sort) if table.sort else ""
-        con.execute(f"COPY (SELECT {columns} FROM {scan} SEMI JOIN winners USING (filename, file_row_number){sort}) "
-                    f"TO {quote(str(target))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)")
+        con.execute(
+            f"COPY (SELECT {columns} FROM {scan} SEMI JOIN winners USING (filename, file_row_number){sort}) "
+            f"TO {quote(str(target))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)"
+        )
         return True
-    finally:
-        con.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.synthetic import NOW, T0, job_rows, known_at, make_lake, queue_rows, table
 
 from queuecast.answers.explain import why
 from queuecast.answers.forecast import Forecaster
@@ -17,7 +18,6 @@ from queuecast.errors import NoDataError, NotPermitted, UsageError
 from queuecast.models.saving import save_model
 from queuecast.models.training import train
 from queuecast.store.lake import Lake
-from tests.unit.synthetic import NOW, T0, job_rows, known_at, make_lake, queue_rows, table
 
 ASK = Request(partitions=("gpu",), gpus=4, gpu_type="a100", cpus=8, limit_s=3600, account="vision", qos="normal")
 
@@ -57,8 +57,13 @@ def test_defaults_are_told_and_unknown_names_refused(lake: Lake) -> None:
     assert answer.request.partitions == ("gpu",)
     assert (answer.request.limit_s, answer.request.account, answer.request.qos) == (3600, "vision", "normal")
     assert len([n for n in answer.notes if "taken" in n]) == 3
-    for bad in (Request(partitions=("nosuch",)), Request(partitions=("gpu",), gpu_type="h100", gpus=1), Request(qos="gold"),
-                Request(account="nobody"), Request(nodes=0)):
+    for bad in (
+        Request(partitions=("nosuch",)),
+        Request(partitions=("gpu",), gpu_type="h100", gpus=1),
+        Request(qos="gold"),
+        Request(account="nobody"),
+        Request(nodes=0),
+    ):
         with pytest.raises(UsageError):
             forecaster.when(bad, NOW)
 
@@ -85,10 +90,18 @@ def test_started_ended_and_unknown_jobs(lake: Lake) -> None:
         forecaster.when_job("my-job", NOW)
 
 
-@pytest.mark.parametrize(("reason", "status"), [
-    ("JobHeldUser", "held"), ("launch failed requeued held", "held"), ("PartitionTimeLimit", "never"),
-    ("QOSMaxWallDurationPerJobLimit", "never"), ("DependencyNeverSatisfied", "never"), ("Resources", "estimate"),
-    ("ReqNodeNotAvail, UnavailableNodes:g[01-02]", "estimate")])
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        ("JobHeldUser", "held"),
+        ("launch failed requeued held", "held"),
+        ("PartitionTimeLimit", "never"),
+        ("QOSMaxWallDurationPerJobLimit", "never"),
+        ("DependencyNeverSatisfied", "never"),
+        ("Resources", "estimate"),
+        ("ReqNodeNotAvail, UnavailableNodes:g[01-02]", "estimate"),
+    ],
+)
 def test_reasons_decide_whether_a_time_is_given(tmp_path: Path, reason: str, status: str) -> None:
     rows = job_rows()
     lake = make_lake(tmp_path / "lake", rows)

@@ -6,11 +6,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.unit.synthetic import NOW, job_rows, make_lake, table
 
 from queuecast.answers.queue import queue_now
 from queuecast.answers.viewer import Viewer
 from queuecast.store.lake import Lake
-from tests.unit.synthetic import NOW, job_rows, make_lake, table
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +50,27 @@ def test_unknown_use_stays_unknown(tmp_path: Path) -> None:
     lake = make_lake(tmp_path / "lake", job_rows(5))
     later = NOW + timedelta(minutes=5)
     with lake.transaction("t") as tx:
-        tx.append("nodes", table("nodes", [{"cluster": "toy", "observed_at": later, "node": "n1", "state": "MIXED", "gpus": 4, "detail": 0}]))
-        tx.append("queue", table("queue", [{"cluster": "toy", "observed_at": later, "job_id": 1, "job_id_text": "1", "state": "RUNNING",
-                                            "array_tasks": 1, "array_tasks_exact": True, "node_list": "n1"}]))
+        tx.append(
+            "nodes", table("nodes", [{"cluster": "toy", "observed_at": later, "node": "n1", "state": "MIXED", "gpus": 4, "detail": 0}])
+        )
+        tx.append(
+            "queue",
+            table(
+                "queue",
+                [
+                    {
+                        "cluster": "toy",
+                        "observed_at": later,
+                        "job_id": 1,
+                        "job_id_text": "1",
+                        "state": "RUNNING",
+                        "array_tasks": 1,
+                        "array_tasks_exact": True,
+                        "node_list": "n1",
+                    }
+                ],
+            ),
+        )
     stock = queue_now(lake, "toy", later).gpus[0]
     assert (stock.in_use, stock.idle, stock.largest_block) == (None, None, None)
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.unit.synthetic import NOW, T0, job_rows, known_at, make_lake, table
 
 from queuecast.answers.forecast import Forecaster
 from queuecast.answers.lookup import find_job
@@ -14,7 +15,6 @@ from queuecast.answers.request import Request
 from queuecast.answers.scoring import keep_answer, predictions_of, score_open, summary
 from queuecast.errors import StoreError
 from queuecast.store.predictions import Predictions
-from tests.unit.synthetic import NOW, T0, job_rows, known_at, make_lake, table
 
 
 def test_answers_about_jobs_are_scored_when_they_start(tmp_path: Path) -> None:

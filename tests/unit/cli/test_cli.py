@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.unit.synthetic import NOW, job_rows, make_lake
 
 from queuecast.cli.main import main
 from queuecast.store.lake import Lake
-from tests.unit.synthetic import NOW, job_rows, make_lake
 
 AT = NOW.isoformat()
 
@@ -61,7 +61,9 @@ def test_when_json_and_parsable_agree(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 def test_when_reads_a_script_and_flags_win(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     script = tmp_path / "job.sh"
-    script.write_text("#!/bin/bash\n#SBATCH -p gpu --gres=gpu:a100:4\n#SBATCH --time=02:00:00\n#SBATCH --frobnicate=1\nsrun x\n#SBATCH -p cpu\n")
+    script.write_text(
+        "#!/bin/bash\n#SBATCH -p gpu --gres=gpu:a100:4\n#SBATCH --time=02:00:00\n#SBATCH --frobnicate=1\nsrun x\n#SBATCH -p cpu\n"
+    )
     code, out, err = run(monkeypatch, capsys, "when", str(script), "-t", "3:00:00", "--json", "--at", AT)
     assert code == 0
     request = json.loads(out)["request"]
@@ -80,22 +82,26 @@ def test_why_and_when_of_a_job(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert "so far" in out
 
 
-@pytest.mark.parametrize(("words", "code", "message", "hint"), [
-    (("when",), 2, "nothing is asked for", "for example"),
-    (("when", "-p", "nosuch"), 2, "there is no partition nosuch", "there are: gpu, cpu"),
-    (("when", "-p", "gpu", "-t", "soon"), 2, "--time=soon", "D-HH:MM:SS"),
-    (("when", "nosuch.sh"), 2, "nosuch.sh cannot be read", "batch script or a job id"),
-    (("when", "1000", "-p", "gpu"), 2, "cannot be asked about together", "leave"),
-    (("when", "99999999", "--at", AT), 1, "is not known", "queuecast collect"),
-    (("when", "-p", "gpu", "--at", "yesterdayish"), 2, "not a time", "2026-06-10"),
-    (("why", "abc"), 2, "not a job id", "squeue prints"),
-    (("sql", "drop table jobs"), 2, "only one SELECT", "queuecast sql"),
-    (("status", "--lake", "/nonexistent/lake"), 1, "there is no lake", "queuecast ingest"),
-    (("when", "-p", "gpu", "-M", "other"), 2, "is not in this lake", "toy"),
-    (("ingest", "/nonexistent/folder"), 1, "/nonexistent/folder", ""),
-])
-def test_errors_are_one_message_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-                                                     words: tuple[str, ...], code: int, message: str, hint: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "code", "message", "hint"),
+    [
+        (("when",), 2, "nothing is asked for", "for example"),
+        (("when", "-p", "nosuch"), 2, "there is no partition nosuch", "there are: gpu, cpu"),
+        (("when", "-p", "gpu", "-t", "soon"), 2, "--time=soon", "D-HH:MM:SS"),
+        (("when", "nosuch.sh"), 2, "nosuch.sh cannot be read", "batch script or a job id"),
+        (("when", "1000", "-p", "gpu"), 2, "cannot be asked about together", "leave"),
+        (("when", "99999999", "--at", AT), 1, "is not known", "queuecast collect"),
+        (("when", "-p", "gpu", "--at", "yesterdayish"), 2, "not a time", "2026-06-10"),
+        (("why", "abc"), 2, "not a job id", "squeue prints"),
+        (("sql", "drop table jobs"), 2, "only one SELECT", "queuecast sql"),
+        (("status", "--lake", "/nonexistent/lake"), 1, "there is no lake", "queuecast ingest"),
+        (("when", "-p", "gpu", "-M", "other"), 2, "is not in this lake", "toy"),
+        (("ingest", "/nonexistent/folder"), 1, "/nonexistent/folder", ""),
+    ],
+)
+def test_errors_are_one_message_that_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, message: str, hint: str
+) -> None:
     got, _, err = run(monkeypatch, capsys, *words)
     assert got == code
     assert message in err
@@ -117,21 +123,31 @@ def test_status_sql_queue_train(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert {g["partition"] for g in json.loads(out)["groups"]} == {"*", "gpu", "cpu"}
 
 
-def test_hostile_text_does_not_reach_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_hostile_text_does_not_reach_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     rows = job_rows()
     for row in rows:
         if row["state"] == "PENDING":
             row |= {"name": "\x1b[2J|=cmd()", "user": "eve\x1b]0;x\x07", "account": "a\nb"}
     made = make_lake(tmp_path / "lake", rows)
     job = str(next(r for r in rows if r["state"] == "PENDING")["job_id"])
-    for words in (("queue", "--all"), ("why", job), ("when", job), ("when", job, "-P"), ("sql", "select name, user from jobs limit 2000"), ("queue", "--json")):
+    for words in (
+        ("queue", "--all"),
+        ("why", job),
+        ("when", job),
+        ("when", job, "-P"),
+        ("sql", "select name, user from jobs limit 2000"),
+        ("queue", "--json"),
+    ):
         _, out, _ = run(monkeypatch, capsys, *words, *(() if words[0] == "sql" else ("--at", AT)), "--lake", str(made.path))
         assert "\x1b" not in out
         assert "\x07" not in out
 
 
-def test_answers_about_now_are_logged_and_replays_are_not(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-                                                          tmp_path: Path) -> None:
+def test_answers_about_now_are_logged_and_replays_are_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     made = make_lake(tmp_path / "lake", job_rows())
     ask = ("when", "-p", "gpu", "-G", "a100:4", "-t", "60", "-A", "vision", "--lake", str(made.path))
     run(monkeypatch, capsys, *ask, "--at", AT)

@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from tests.unit.synthetic import NOW, T0, job_rows, known_at, table
 
 from queuecast.features.history import History, from_rows
 from queuecast.models.backtest import calibrate, key_of, run_trials
 from queuecast.models.calibration import CalibratedWait
 from queuecast.models.likejobs import Key, find_like
-from tests.unit.synthetic import NOW, T0, job_rows, known_at, table
 
 HERE = NOW.timestamp()
 

@@ -19,8 +19,13 @@ T0 = datetime(2026, 6, 1, tzinfo=UTC)
 
 def model(day: int = 0) -> Model:
     honest = Calibration.fit(np.random.default_rng(day).uniform(size=50), np.ones(50, bool))
-    return Model(T0, T0 + timedelta(days=day), {("c", "submit", "gpu"): honest, ("c", "pending", "*"): Calibration.none()},
-                 {("c", "submit", "gpu"): {"0.8": (0.79, 120)}}, {("c", "*"): SlurmRecord(10, 4, 2, 3600.0, 0.5, 0.5, 0.5)})
+    return Model(
+        T0,
+        T0 + timedelta(days=day),
+        {("c", "submit", "gpu"): honest, ("c", "pending", "*"): Calibration.none()},
+        {("c", "submit", "gpu"): {"0.8": (0.79, 120)}},
+        {("c", "*"): SlurmRecord(10, 4, 2, 3600.0, 0.5, 0.5, 0.5)},
+    )
 
 
 def test_what_is_saved_comes_back_exactly(tmp_path: Path) -> None:

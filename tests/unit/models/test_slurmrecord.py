@@ -6,21 +6,33 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.unit.synthetic import NOW, table
 
 from queuecast.models.slurmrecord import slurm_record
 from queuecast.store.lake import Lake
-from tests.unit.synthetic import NOW, table
 
 
 def test_each_estimate_meets_the_attempt_that_was_pending(tmp_path: Path) -> None:
     h = timedelta(hours=1)
     lake = Lake.open(tmp_path / "lake", create=True)
-    jobs = [{"cluster": "c", "job_id": 7, "submit": NOW - 10 * h, "start": NOW - 8 * h, "completeness": 3, "observed_at": NOW},
-            {"cluster": "c", "job_id": 7, "submit": NOW - 6 * h, "start": NOW - 2 * h, "completeness": 3, "observed_at": NOW},
-            {"cluster": "c", "job_id": 8, "submit": NOW - 6 * h, "completeness": 1, "observed_at": NOW}]
+    jobs = [
+        {"cluster": "c", "job_id": 7, "submit": NOW - 10 * h, "start": NOW - 8 * h, "completeness": 3, "observed_at": NOW},
+        {"cluster": "c", "job_id": 7, "submit": NOW - 6 * h, "start": NOW - 2 * h, "completeness": 3, "observed_at": NOW},
+        {"cluster": "c", "job_id": 8, "submit": NOW - 6 * h, "completeness": 1, "observed_at": NOW},
+    ]
     rows = [(7, -9, -7.0), (7, -5, -1.0), (7, -4, None), (8, -5, -4.0), (9, -5, -4.0)]
-    estimates = [{"cluster": "c", "observed_at": NOW + s * h, "job_id": j, "job_id_text": str(j), "array_tasks": 1, "partition": "gpu",
-                  "start_estimate": None if e is None else NOW + e * h} for j, s, e in rows]
+    estimates = [
+        {
+            "cluster": "c",
+            "observed_at": NOW + s * h,
+            "job_id": j,
+            "job_id_text": str(j),
+            "array_tasks": 1,
+            "partition": "gpu",
+            "start_estimate": None if e is None else NOW + e * h,
+        }
+        for j, s, e in rows
+    ]
     with lake.transaction("t") as tx:
         tx.append("jobs", table("jobs", jobs))
         tx.append("estimates", table("estimates", estimates))

@@ -25,8 +25,16 @@ T0 = datetime(2026, 5, 30, tzinfo=UTC)
 
 def jobs(numbers: range, completeness: int, state: str = "RUNNING", seen: datetime = T0, cluster: str = "c") -> pa.Table:
     n = len(numbers)
-    return pa.table({"cluster": [cluster] * n, "job_id": list(numbers), "submit": [T0 + timedelta(hours=i) for i in numbers],
-                     "state": [state] * n, "completeness": [completeness] * n, "observed_at": [seen] * n})
+    return pa.table(
+        {
+            "cluster": [cluster] * n,
+            "job_id": list(numbers),
+            "submit": [T0 + timedelta(hours=i) for i in numbers],
+            "state": [state] * n,
+            "completeness": [completeness] * n,
+            "observed_at": [seen] * n,
+        }
+    )
 
 
 def states(lake: Lake) -> dict[int, str]:
@@ -37,8 +45,9 @@ def states(lake: Lake) -> dict[int, str]:
 
 
 def partition(name: str, hour: int, max_time: int | None = None) -> pa.Table:
-    return pa.table({"cluster": ["c"], "observed_at": [T0 + timedelta(hours=hour)], "partition": [name],
-                     "max_time_s": pa.array([max_time], pa.int64())})
+    return pa.table(
+        {"cluster": ["c"], "observed_at": [T0 + timedelta(hours=hour)], "partition": [name], "max_time_s": pa.array([max_time], pa.int64())}
+    )
 
 
 @pytest.fixture
@@ -75,8 +84,16 @@ def test_of_equal_rank_the_later_reading_stays(lake: Lake) -> None:
 
 
 def test_same_job_id_after_a_reset_and_on_another_cluster_are_other_jobs(lake: Lake) -> None:
-    later = pa.table({"cluster": ["c"], "job_id": [1], "submit": [T0 + timedelta(days=400)], "state": ["FAILED"],
-                      "completeness": [3], "observed_at": [T0]})
+    later = pa.table(
+        {
+            "cluster": ["c"],
+            "job_id": [1],
+            "submit": [T0 + timedelta(days=400)],
+            "state": ["FAILED"],
+            "completeness": [3],
+            "observed_at": [T0],
+        }
+    )
     with lake.transaction("t") as tx:
         tx.append("jobs", jobs(range(1, 2), 3, "COMPLETED"))
         tx.append("jobs", later)
@@ -119,8 +136,18 @@ def test_steady_tables_keep_only_changes_and_still_tell_when_they_were_read(lake
 def test_many_small_readings_are_merged(lake: Lake) -> None:
     for i in range(40):
         with lake.transaction("t") as tx:
-            tx.append("queue", pa.table({"cluster": ["c"], "observed_at": [datetime(2026, 6, 1, tzinfo=UTC) + timedelta(minutes=i)],
-                                         "job_id": [1], "job_id_text": ["1"], "state": ["PENDING"]}))
+            tx.append(
+                "queue",
+                pa.table(
+                    {
+                        "cluster": ["c"],
+                        "observed_at": [datetime(2026, 6, 1, tzinfo=UTC) + timedelta(minutes=i)],
+                        "job_id": [1],
+                        "job_id_text": ["1"],
+                        "state": ["PENDING"],
+                    }
+                ),
+            )
     assert lake.read("queue").num_rows == 40
     assert len(lake.manifest.of("queue")) < 20
 
@@ -134,12 +161,19 @@ def test_unknown_columns_and_missing_lakes_are_told(lake: Lake, tmp_path: Path) 
 
 def test_two_writers_do_not_meet(lake: Lake) -> None:
     holder = subprocess.Popen(
-        [sys.executable, "-c", f"""
+        [
+            sys.executable,
+            "-c",
+            f"""
 import time
 from queuecast.store.lake import Lake
 with Lake.open({str(lake.path)!r}, create=True).transaction("collect"):
     print("held", flush=True); time.sleep(30)
-"""], stdout=subprocess.PIPE, text=True)
+""",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline().strip() == "held"

@@ -21,10 +21,21 @@ def lake(tmp_path: Path) -> Lake:
     lake = Lake.open(tmp_path / "it's a lake", create=True)
     hour = timedelta(hours=1)
     with lake.transaction("t") as tx:
-        tx.append("jobs", pa.table({
-            "cluster": ["c"] * 3, "job_id": [1, 2, 3], "submit": [T0] * 3, "eligible": [T0 + hour, T0 + 3 * hour, None],
-            "start": [T0 + 2 * hour, T0 + 2 * hour, None], "name": ["a'b\"; drop table jobs;--", None, "=1+1"],
-            "completeness": [3, 3, 1], "observed_at": [T0] * 3}))
+        tx.append(
+            "jobs",
+            pa.table(
+                {
+                    "cluster": ["c"] * 3,
+                    "job_id": [1, 2, 3],
+                    "submit": [T0] * 3,
+                    "eligible": [T0 + hour, T0 + 3 * hour, None],
+                    "start": [T0 + 2 * hour, T0 + 2 * hour, None],
+                    "name": ["a'b\"; drop table jobs;--", None, "=1+1"],
+                    "completeness": [3, 3, 1],
+                    "observed_at": [T0] * 3,
+                }
+            ),
+        )
     return lake
 
 
@@ -38,11 +49,26 @@ def test_waits_are_never_negative_and_unknown_stays_unknown(lake: Lake) -> None:
     assert [(r["wait_s"], r["submit_to_start_s"]) for r in rows] == [(3600, 7200), (0, 7200), (None, None)]
 
 
-@pytest.mark.parametrize("sql", [
-    "SELECT * FROM read_csv('/etc/passwd')", "SELECT * FROM '/etc/passwd'", "COPY jobs TO '/tmp/queuecast-leak.csv'", "SELECT 1; SELECT 2",
-    "DROP VIEW jobs", "ATTACH '/tmp/x.db'", "SET enable_external_access = true", "INSTALL httpfs", "SELECT getenv('HOME')",
-    "PRAGMA database_list", "CREATE TABLE x AS SELECT 1", "SELECT * FROM glob('/etc/*')", "SELECT content FROM read_text('/etc/hostname')",
-    "selec", ""])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "COPY jobs TO '/tmp/queuecast-leak.csv'",
+        "SELECT 1; SELECT 2",
+        "DROP VIEW jobs",
+        "ATTACH '/tmp/x.db'",
+        "SET enable_external_access = true",
+        "INSTALL httpfs",
+        "SELECT getenv('HOME')",
+        "PRAGMA database_list",
+        "CREATE TABLE x AS SELECT 1",
+        "SELECT * FROM glob('/etc/*')",
+        "SELECT content FROM read_text('/etc/hostname')",
+        "selec",
+        "",
+    ],
+)
 def test_only_one_select_and_no_files(lake: Lake, sql: str) -> None:
     with pytest.raises(UsageError):
         read_only(lake, sql)
