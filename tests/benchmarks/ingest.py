@@ -25,7 +25,8 @@ print(sum(summary.rows.values()), summary.rejected, summary.nulled)
 BARE = """
 import sys, duckdb
 con = duckdb.connect()
-con.execute(f"COPY (SELECT * FROM read_csv('{sys.argv[1]}', delim='\\x1f', header=true, quote='', escape='')) TO '{sys.argv[2]}' (FORMAT parquet, COMPRESSION zstd)")
+read = f"read_csv('{sys.argv[1]}', delim='\\x1f', header=true, quote='', escape='')"
+con.execute(f"COPY (SELECT * FROM {read}) TO '{sys.argv[2]}' (FORMAT parquet, COMPRESSION zstd)")
 """
 PEER = "import sys, slurm2sql; slurm2sql.main([sys.argv[2], '--csv-input', sys.argv[1], '--quiet'])"
 

@@ -160,7 +160,7 @@ def sniff(line: bytes, following: list[bytes], command: str = "") -> Dialect:
     keys_ = tuple(key_of(p) for p in parts)
     kind, what = classify(keys_, command)
     # A comma cannot separate Slurm's own fields (TRES hold commas), so such a file was written by another program.
-    return Dialect(kind, what, tuple(parts), keys_, delimiter, line, quoted=delimiter == b"," or '"' in text)
+    return Dialect(kind, what, tuple(parts), keys_, delimiter, line, quoted=delimiter == b"," or text.lstrip().startswith('"'))
 
 
 def _inferred(text: str) -> list[bytes]:

@@ -22,8 +22,8 @@ import pyarrow.csv as pacsv
 
 from queuecast.collect import dialect as dialects
 from queuecast.collect.dialect import Dialect
-from queuecast.collect.layouts import as_columns, cut_fixed, invalid_mask, line_numbers, quoted_records
-from queuecast.collect.lines import Ints, Lines, Mask, too_long
+from queuecast.collect.layouts import as_columns, cut_fixed, invalid_mask, line_numbers, merge_rows, one_array, quoted_records
+from queuecast.collect.lines import MAX_LINE, Ints, Lines, Mask, hold_from, too_long
 from queuecast.collect.mending import Odd, mend
 from queuecast.collect.rejects import Rejects
 from queuecast.collect.streams import MARKER, MESSAGE, fill, refuse_binary, why_no_header
@@ -34,9 +34,6 @@ BLOCK = 16 << 20
 
 CHUNK = 2 << 20
 """Bytes that one thread of Arrow's reader takes at a time."""
-
-MAX_LINE = 64 << 20
-"""A longer line is rejected: no record of Slurm's comes near it."""
 
 
 @dataclass
@@ -267,7 +264,7 @@ class Framer:
                 dialect = self.dialect = self._fit_header(dialect, lines, counts, active & ~blank, single)
                 self._checked = True
             if hold:
-                stop = _hold(lines, active & (counts == len(dialect.keys) - 1), control, low, high)
+                stop = hold_from(lines, active & (counts == len(dialect.keys) - 1), control, low, high)
                 active[stop:] = blank[stop:] = False
         self.seen.blank += int(blank.sum())
         odd = active & ~blank if not dialect.delimiter else active & ~blank & (counts != len(dialect.keys) - 1)
@@ -276,11 +273,10 @@ class Framer:
                 self._message(lines.raw(int(i)))
                 odd[i] = active[i] = False
         if not dialect.delimiter:
-            before = self.rejects.records
-            records, rejected = cut_fixed(lines, low, high, ~active | blank, dialect, self.rejects, self._line)
+            records, rejected, refused = cut_fixed(lines, low, high, ~active | blank, dialect, self.rejects, self._line)
             self.seen.in_rows += sum(r[3] for r in records)
             self.seen.rejected += rejected
-            self.seen.refused += self.rejects.records - before
+            self.seen.refused += refused
             at = line_numbers(records)
             columns = as_columns([r[1] for r in records], self.wanted(dialect))
             return Frame(dialect, columns, at + self._line, section[at], invalid_mask(records), self.sections), stop
@@ -301,7 +297,7 @@ class Framer:
         at = np.flatnonzero(fast)
         self.seen.in_rows += len(at)
         if slow:
-            at, columns = _merge(at, columns, slow, wanted)
+            at, columns = merge_rows(at, columns, slow, wanted)
         return Frame(dialect, columns, at + self._line, section[at], lines.invalid[at], self.sections)
 
     def _fit_header(self, dialect: Dialect, lines: Lines, counts: Ints, active: Mask, single: bytes) -> Dialect:
@@ -342,7 +338,7 @@ class Framer:
         if table.num_rows != int(fast.sum()):
             fast[:] = False  # not seen so far: then the slow path reads them all
             return empty
-        columns = {j: _one(table.column(str(j))) for j in wanted}
+        columns = {j: one_array(table.column(str(j))) for j in wanted}
         anchor = next((j for j in wanted if dialect.keys[j] == "jobid"), None)
         if anchor is not None and dialect.delimiter != b"\x1f":
             sound = pc.match_substring_regex(columns[anchor], r"^\d").to_numpy(zero_copy_only=False)
@@ -383,36 +379,14 @@ class Framer:
         dialect = self.dialect
         if dialect is None:
             return
-        for records, rejected in quoted_records(head, self.stream, dialect.delimiter.decode(), len(dialect.keys), self.rejects,
-                                                self._line):
+        batches = quoted_records(head, self.stream, dialect.delimiter.decode(), len(dialect.keys), self.rejects, self._line)
+        for records, rejected, refused in batches:
             lines = sum(r[3] for r in records)
             self.seen.in_rows += lines
             self.seen.rejected += rejected
+            self.seen.refused += refused
             self.seen.read += lines + rejected
             if records:
                 section = np.full(len(records), len(self.sections) - 1, np.int32)
                 yield Frame(dialect, as_columns([r[1] for r in records], self.wanted(dialect)), line_numbers(records), section,
                             invalid_mask(records), self.sections)
-
-
-def _hold(lines: Lines, good: Mask, control: Mask, low: int, high: int) -> int:
-    """The line from which on the block must wait: the last good one may go on in the next block."""
-    last_good = low + int(np.flatnonzero(good[low:high])[-1]) if good[low:high].any() else -1
-    last_control = low + int(np.flatnonzero(control[low:high])[-1]) if control[low:high].any() else -1
-    stop = last_good if last_good > last_control else last_control + 1
-    stop = max(low, stop)
-    return high if lines.size_from(stop) > MAX_LINE else stop
-
-
-def _merge(at: Ints, columns: dict[int, pa.StringArray], slow: list[tuple[int, list[str]]], wanted: list[int]) -> tuple[Ints,
-    dict[int, pa.StringArray]]:
-    where = np.concatenate([at, np.array([line for line, _ in slow], np.int64)])
-    order = np.argsort(where, kind="stable")
-    take = pa.array(order)
-    out = {j: pa.concat_arrays([columns[j], pa.array([f[j] for _, f in slow], pa.string())]).take(take) for j in wanted}
-    return where[order], out
-
-
-def _one(column: pa.ChunkedArray) -> pa.StringArray:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([],
-        pa.string())

@@ -15,13 +15,16 @@ from queuecast.collect.lines import Ints, Lines, Mask
 from queuecast.collect.mending import check
 from queuecast.collect.rejects import MAX_RAW, Rejects
 
+Record = tuple[int, list[str], bool, int]
+"""Line, fields, whether it has bytes that are not UTF-8, lines."""
+
 BATCH = 20_000
 """Records of a quoted file per frame."""
 
 
 def cut_fixed(lines: Lines, low: int, high: int, skip: Mask, dialect: Dialect, rejects: Rejects,
-              line0: int) -> tuple[list[tuple[int, list[str], bool, int]], int]:
-    """Records of fixed-width lines: (line, fields, has bytes that are not UTF-8, lines), and the lines rejected.
+              line0: int) -> tuple[list[Record], int, int]:
+    """Records of fixed-width lines: (line, fields, has bytes that are not UTF-8, lines), the lines rejected, and the rejects.
 
     Slurm counts bytes, so a character may be cut in half and a newline in a name only splits the line: it is rejoined
     until the last column is reached.
@@ -29,8 +32,8 @@ def cut_fixed(lines: Lines, low: int, high: int, skip: Mask, dialect: Dialect, r
     spans = dialect.spans
     need = (spans[-1][1] or spans[-1][0]) - 1 if dialect.ruled else spans[-1][0] - 1
     anchor = dialect.keys.index("jobid") if "jobid" in dialect.keys else None
-    out: list[tuple[int, list[str], bool, int]] = []
-    rejected = 0
+    out: list[Record] = []
+    rejected = refused = 0
     i = low
     while i < high:
         if skip[i]:
@@ -48,10 +51,11 @@ def cut_fixed(lines: Lines, low: int, high: int, skip: Mask, dialect: Dialect, r
         if anchor is not None and not _anchored(raw, dialect, anchor):
             rejects.record(line0 + i, "columns do not stand under the header", raw[:MAX_RAW])
             rejected += n
+            refused += 1
         else:
             out.append((i, fields, bool(lines.invalid[i : i + n].any()), n))
         i += n
-    return out, rejected
+    return out, rejected, refused
 
 
 def _anchored(raw: bytes, dialect: Dialect, anchor: int) -> bool:
@@ -66,19 +70,20 @@ def as_columns(records: list[list[str]], wanted: list[int]) -> dict[int, pa.Stri
 
 
 def quoted_records(head: bytes, stream: BinaryIO, delimiter: str, columns: int, rejects: Rejects,
-                   line0: int) -> Iterator[tuple[list[tuple[int, list[str], bool, int]], int]]:
-    """Batches of records (line, fields, has bytes that are not UTF-8, lines) of a quoted file, and the lines rejected."""
+                   line0: int) -> Iterator[tuple[list[Record], int, int]]:
+    """Batches of records (line, fields, has bytes that are not UTF-8, lines) of a quoted file, the lines rejected, and the rejects."""
     text = io.TextIOWrapper(io.BufferedReader(_Chain(head, stream)), "utf-8", errors="replace", newline="")
     csv.field_size_limit(64 << 20)
     reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True, strict=False)
-    batch: list[tuple[int, list[str], bool, int]] = []
-    rejected, before = 0, 0
+    batch: list[Record] = []
+    rejected, refused, before = 0, 0, 0
     while True:
         try:
             fields = next(reader, None)
         except csv.Error as error:
             rejects.record(line0 + before, "not readable as CSV", str(error))
             rejected += reader.line_num - before
+            refused += 1
             before = reader.line_num
             continue
         if fields is None:
@@ -93,10 +98,11 @@ def quoted_records(head: bytes, stream: BinaryIO, delimiter: str, columns: int, 
         elif any(f.strip() for f in fields):
             rejects.record(line, "wrong number of fields", delimiter.join(fields))
             rejected += n
+            refused += 1
         if len(batch) >= BATCH:
-            yield batch, rejected
-            batch, rejected = [], 0
-    yield batch, rejected
+            yield batch, rejected, refused
+            batch, rejected, refused = [], 0, 0
+    yield batch, rejected, refused
 
 
 class _Chain(io.RawIOBase):
@@ -117,9 +123,23 @@ class _Chain(io.RawIOBase):
         return len(data)
 
 
-def invalid_mask(records: list[tuple[int, list[str], bool, int]]) -> Mask:
+def invalid_mask(records: list[Record]) -> Mask:
     return np.array([r[2] for r in records], bool)
 
 
-def line_numbers(records: list[tuple[int, list[str], bool, int]]) -> Ints:
+def line_numbers(records: list[Record]) -> Ints:
     return np.array([r[0] for r in records], np.int64)
+
+
+def merge_rows(at: Ints, columns: dict[int, pa.StringArray], slow: list[tuple[int, list[str]]], wanted: list[int]) -> tuple[Ints,
+    dict[int, pa.StringArray]]:
+    where = np.concatenate([at, np.array([line for line, _ in slow], np.int64)])
+    order = np.argsort(where, kind="stable")
+    take = pa.array(order)
+    out = {j: pa.concat_arrays([columns[j], pa.array([f[j] for _, f in slow], pa.string())]).take(take) for j in wanted}
+    return where[order], out
+
+
+def one_array(column: pa.ChunkedArray) -> pa.StringArray:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([],
+        pa.string())

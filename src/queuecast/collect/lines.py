@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 from queuecast.collect.rejects import MAX_RAW, Rejects
 
+MAX_LINE = 64 << 20
+"""A longer line is rejected: no record of Slurm's comes near it."""
+
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
@@ -150,3 +153,12 @@ def too_long(buffer: bytes, stream: BinaryIO, rejects: Rejects, line: int, block
             rejects.record(line, "line too long", raw)
             # an empty line in its place keeps the line numbers right
             return b"\n" + data[cut + 1 :] if data else b"\n"
+
+
+def hold_from(lines: Lines, good: Mask, control: Mask, low: int, high: int) -> int:
+    """The line from which on the block must wait: the last good one may go on in the next block."""
+    last_good = low + int(np.flatnonzero(good[low:high])[-1]) if good[low:high].any() else -1
+    last_control = low + int(np.flatnonzero(control[low:high])[-1]) if control[low:high].any() else -1
+    stop = last_good if last_good > last_control else last_control + 1
+    stop = max(low, stop)
+    return high if lines.size_from(stop) > MAX_LINE else stop

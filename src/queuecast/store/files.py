@@ -22,7 +22,9 @@ def read_file(
     until: datetime | None = None,
     dictionary: bool = False,
 ) -> pa.Table:
-    """The schema's columns of one file; those it lacks are null. With ``dictionary`` texts come dictionary-encoded. Row groups whose ``time`` column lies wholly outside
+    """The schema's columns of one file; those it lacks are null. With ``dictionary`` texts come dictionary-encoded.
+
+    Row groups whose ``time`` column lies wholly outside
     [since, until) are left out, so the bounds are coarse."""
     texts = [f.name for f in schema if pa.types.is_string(f.type)] if dictionary else []
     if dictionary:

@@ -139,7 +139,7 @@ def test_cut_the_lake_at_t_and_the_answer_is_the_same(tmp_path: Path, day: int) 
     full, cut = make_lake(tmp_path / "full", rows, at), make_lake(tmp_path / "cut", known_at(rows, at), at)
     with full.transaction("later") as tx:  # what the future holds must not matter
         tx.append("queue", table("queue", queue_rows(rows, NOW, "PartitionTimeLimit")))
-    pending = [r for r in known_at(rows, at) if r["state"] == "PENDING" and r["partition"] == "gpu"][0]
+    pending = next(r for r in known_at(rows, at) if r["state"] == "PENDING" and r["partition"] == "gpu")
     a, b = Forecaster(full), Forecaster(cut)
     assert a.when(ASK, at).as_json() == b.when(ASK, at).as_json()
     assert a.when_job(str(pending["job_id"]), at).as_json() == b.when_job(str(pending["job_id"]), at).as_json()

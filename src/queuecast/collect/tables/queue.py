@@ -231,15 +231,11 @@ def _jobs(c: Columns, queue: dict[str, pa.Array], more: dict[str, pa.Array]) -> 
     out["completeness"] = pa.array(np.zeros(n, np.int64))
     out["source"] = pa.array(["squeue"] * n, pa.string())
     words = np.full(n, None, object)
-    words[mask_of(c_utf8(c, take))] = "not_utf8"
+    words[mask_of(pa.array(c.not_utf8()).take(take))] = "not_utf8"
     words[mask_of(pc.equal(out["state"], "REVOKED"))] = "revoked"
     out["anomalies"] = pa.array(words, pa.string())
     _fold_tasks(out, queue, picked, first)
     return rows("jobs", out, n)
-
-
-def c_utf8(c: Columns, take: pa.Array) -> pa.Array:
-    return pa.array(c.not_utf8()).take(take)
 
 
 def _fold_tasks(out: dict[str, Any], queue: dict[str, pa.Array], picked: Ints, first: Ints) -> None:
