@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import streamlit as st
 
 from app.ui.charts import band_name, interval_chart, like_chart

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from queuecast.answers.lookup import KnownJob, find_job
@@ -14,6 +13,7 @@ from queuecast.answers.viewer import Viewer
 from queuecast.answers.wait import iso
 from queuecast.reasons import ReasonInfo, explain_reason
 from queuecast.slurmtext.reasons import parse_reason
+from queuecast.store.files import instant
 
 if TYPE_CHECKING:
     from queuecast.store.lake import Lake
@@ -83,7 +83,7 @@ def _spells(lake: Lake, cluster: str, job: KnownJob, at: datetime) -> tuple[Spel
     )
     seen = rows["observed_at"]
     mine = pc.and_(pc.equal(rows["job_id"], job.job_id), pc.fill_null(pc.equal(rows["state"], "PENDING"), False))
-    mine = pc.and_(mine, pc.and_(pc.less_equal(seen, pa.scalar(at, seen.type)), pc.greater_equal(seen, pa.scalar(since, seen.type))))
+    mine = pc.and_(mine, pc.and_(pc.less_equal(seen, instant(at)), pc.greater_equal(seen, instant(since))))
     spells: list[Spell] = []
     for row in rows.filter(mine).sort_by("observed_at").to_pylist():
         reason = parse_reason(row["reason_text"] or row["reason"] or "")

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from queuecast.answers.lookup import KnownJob, find_job
@@ -29,6 +28,7 @@ from queuecast.models.slurmrecord import SlurmRecord, slurm_record
 from queuecast.models.training import HISTORY, data_until
 from queuecast.reasons import ReasonInfo, explain_reason
 from queuecast.slurmtext.reasons import parse_reason
+from queuecast.store.files import instant
 from queuecast.store.lake import Lake
 
 STALE = timedelta(hours=1)
@@ -182,7 +182,7 @@ class Forecaster:
         )
         seen = rows["observed_at"]
         mine = pc.equal(rows["job_id"], job.job_id)
-        rows = rows.filter(pc.and_(mine, pc.less_equal(seen, pa.scalar(at, seen.type)))).sort_by("observed_at")
+        rows = rows.filter(pc.and_(mine, pc.less_equal(seen, instant(at)))).sort_by("observed_at")
         if not rows.num_rows:
             return None, None, False
         newest = rows.slice(rows.num_rows - 1).to_pylist()[0]

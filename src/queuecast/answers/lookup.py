@@ -13,6 +13,7 @@ from queuecast.answers.request import Request
 from queuecast.errors import NoDataError, ParseError, UsageError
 from queuecast.i18n import _
 from queuecast.slurmtext.jobids import JobId, parse_job_id
+from queuecast.store.files import instant
 
 if TYPE_CHECKING:
     from queuecast.store.lake import Lake
@@ -129,7 +130,7 @@ def find_job(lake: Lake, cluster: str, text: str, at: datetime) -> KnownJob:
 def _jobs(lake: Lake, cluster: str, wanted: JobId, at: datetime) -> pa.Table:
     for since in (at - BACK, None):
         rows = lake.read("jobs", JOB_COLUMNS, cluster=cluster, since=since, until=at + timedelta(microseconds=1))
-        rows = rows.filter(pc.and_(_same(rows, wanted), pc.less_equal(rows["submit"], pa.scalar(at, rows["submit"].type))))
+        rows = rows.filter(pc.and_(_same(rows, wanted), pc.less_equal(rows["submit"], instant(at))))
         if rows.num_rows:
             return rows
     return rows
@@ -138,7 +139,7 @@ def _jobs(lake: Lake, cluster: str, wanted: JobId, at: datetime) -> pa.Table:
 def _queue(lake: Lake, cluster: str, wanted: JobId, at: datetime) -> pa.Table:
     rows = lake.read("queue", QUEUE_COLUMNS, cluster=cluster, since=at - timedelta(days=2), until=at + timedelta(microseconds=1))
     seen = rows["observed_at"]
-    return rows.filter(pc.and_(_same(rows, wanted), pc.less_equal(seen, pa.scalar(at, seen.type))))
+    return rows.filter(pc.and_(_same(rows, wanted), pc.less_equal(seen, instant(at))))
 
 
 def _same(rows: pa.Table, wanted: JobId) -> pa.ChunkedArray:

@@ -15,6 +15,7 @@ from queuecast.reasons import explain_reason, never_starts
 from queuecast.slurmtext.hostlist import expand_hostlist
 from queuecast.slurmtext.reasons import parse_reason
 from queuecast.slurmtext.states import UNUSABLE_FLAGS
+from queuecast.store.files import instant
 
 if TYPE_CHECKING:
     from queuecast.store.lake import Lake
@@ -115,7 +116,7 @@ def queue_now(lake: Lake, cluster: str, at: datetime, viewer: Viewer | None = No
 
 def _last(lake: Lake, table: str, cluster: str, at: datetime) -> pa.Table | None:
     rows = lake.read(table, cluster=cluster, since=at - SPAN, until=at + timedelta(microseconds=1))
-    rows = rows.filter(pc.less_equal(rows["observed_at"], pa.scalar(at, rows["observed_at"].type)))
+    rows = rows.filter(pc.less_equal(rows["observed_at"], instant(at)))
     if not rows.num_rows:
         return None
     return rows.filter(pc.equal(rows["observed_at"], pc.max(rows["observed_at"])))

@@ -13,6 +13,7 @@ from queuecast.answers.request import Request
 from queuecast.errors import UsageError
 from queuecast.i18n import _
 from queuecast.slurmtext.durations import format_limit
+from queuecast.store.files import instant
 
 if TYPE_CHECKING:
     from queuecast.store.lake import Lake
@@ -24,7 +25,7 @@ def latest_reading(lake: Lake, table: str, cluster: str, at: datetime) -> pa.Tab
     if not rows.num_rows:
         return rows
     seen = rows["observed_at"]
-    before = rows.filter(pc.less_equal(seen, pa.scalar(at, seen.type)))
+    before = rows.filter(pc.less_equal(seen, instant(at)))
     if before.num_rows:
         return before.filter(pc.equal(before["observed_at"], pc.max(before["observed_at"])))
     return rows.filter(pc.equal(seen, pc.min(seen)))

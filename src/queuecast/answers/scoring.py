@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from queuecast.answers.lookup import KnownJob
 from queuecast.answers.wait import WaitAnswer
+from queuecast.store.files import instant
 from queuecast.store.predictions import Logged, Predictions
 
 if TYPE_CHECKING:
@@ -80,13 +81,13 @@ def _job_of(answer: Logged, jobs: pa.Table) -> dict[str, Any] | None:
     if answer.job_id is not None:
         rows = jobs.filter(pc.equal(jobs["job_id"], answer.job_id))
         if answer.job_submit is not None:
-            rows = rows.filter(pc.equal(rows["submit"], pa.scalar(answer.job_submit, rows["submit"].type)))
+            rows = rows.filter(pc.equal(rows["submit"], instant(answer.job_submit)))
     else:
         if answer.user is None:
             return None
         asked = answer.answer["request"]
-        after = pa.scalar(answer.at, jobs["submit"].type)
-        until = pa.scalar(answer.at + MATCH, jobs["submit"].type)
+        after = instant(answer.at)
+        until = instant(answer.at + MATCH)
         rows = jobs.filter(
             pc.and_(
                 pc.and_(pc.greater_equal(jobs["submit"], after), pc.less(jobs["submit"], until)),

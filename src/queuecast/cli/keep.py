@@ -127,7 +127,8 @@ def train(quiet: QuietOption = False, as_json: JsonOption = False, lake: LakeOpt
         lines = [
             _("model {name}, from data until {when} UTC").format(name=path.name, when=f"{model.data_until:%Y-%m-%d %H:%M}"),
             "",
-            f"{_('cluster'):<14}{_('asked'):<10}{_('partition'):<14}{_('answers'):>8}{_('50 % held'):>12}{_('80 % held'):>12}{_('95 % held'):>12}",
+            f"{_('cluster'):<14}{_('asked'):<10}{_('partition'):<14}{_('answers'):>8}"
+            f"{_('50 % held'):>12}{_('80 % held'):>12}{_('95 % held'):>12}",
         ]
         words = {"submit": _("at submit"), "pending": _("pending")}
         for (c, m, p), k in model.calibrations.items():

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queuecast.features.history import Floats, Ints
+from queuecast.store.files import instant
 
 if TYPE_CHECKING:
     from queuecast.store.lake import Lake
@@ -46,7 +47,7 @@ def slurm_record(lake: Lake, cluster: str, at: datetime, partition: str | None =
         "estimates", ["observed_at", "job_id", "partition", "start_estimate", "array_tasks"], cluster=cluster, since=since, until=at
     )
     when = rows["observed_at"]
-    rows = rows.filter(pc.and_(pc.greater_equal(when, pa.scalar(since, when.type)), pc.less(when, pa.scalar(at, when.type))))
+    rows = rows.filter(pc.and_(pc.greater_equal(when, instant(since)), pc.less(when, instant(at))))
     if partition is not None:
         rows = rows.filter(pc.fill_null(pc.equal(pc.utf8_lower(rows["partition"]), partition.casefold()), False))
     asked = rows.num_rows

@@ -14,7 +14,8 @@ def why_lines(answer: WhyAnswer, zone: str, width: int = 100) -> list[str]:
     job = answer.job
     lines = [
         f"{_('job {job}').format(job=safe(job.text))}: {describe(job.request)}",
-        f"{job.state.lower()} · {_('submitted')} {moment(job.submit, answer.at, zone)} · {_('eligible')} {moment(job.eligible, answer.at, zone)}",
+        f"{job.state.lower()} · {_('submitted')} {moment(job.submit, answer.at, zone)} · "
+        f"{_('eligible')} {moment(job.eligible, answer.at, zone)}",
     ]
     if job.start is not None:
         lines[-1] += f" · {_('started')} {moment(job.start, answer.at, zone)}"

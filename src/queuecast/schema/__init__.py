@@ -47,7 +47,8 @@ def markdown() -> str:
            f"Schema version {SCHEMA_VERSION}. Times are UTC, sizes bytes, durations seconds. Null is unknown, never zero.",
            "*Known* is the moment from which a value could have been seen (see `Column`).", ""]
     for t in TABLES.values():
-        out += [f"## {t.name}", "", t.doc, "", f"Key: {', '.join(f'`{k}`' for k in t.key)}. Files by cluster and month of `{t.partition_time}`."
+        out += [f"## {t.name}", "", t.doc, "",
+                f"Key: {', '.join(f'`{k}`' for k in t.key)}. Files by cluster and month of `{t.partition_time}`."
                 + (" Stored only when it changed." if t.steady else ""), "",
                 "| column | type | unit | known | null means | |", "|---|---|---|---|---|---|"]
         for c in t.columns:

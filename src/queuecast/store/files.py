@@ -6,11 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from queuecast.schema import TIME
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read_file(
@@ -54,6 +58,12 @@ def _groups(file: pq.ParquetFile, time: str | None, since: datetime | None, unti
 
 def _aware(value: datetime) -> datetime:
     return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+
+
+def instant(value: datetime) -> pa.Scalar:
+    """An aware time as a scalar to compare columns with. ``pa.scalar(datetime)`` would import pandas."""
+    micros = (value - _EPOCH) // timedelta(microseconds=1)
+    return pa.scalar(micros, pa.int64()).cast(TIME)
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
