@@ -27,8 +27,10 @@ def latest_reading(lake: Lake, table: str, cluster: str, at: datetime) -> pa.Tab
     seen = rows["observed_at"]
     before = rows.filter(pc.less_equal(seen, instant(at)))
     if before.num_rows:
-        return before.filter(pc.equal(before["observed_at"], pc.max(before["observed_at"])))
-    return rows.filter(pc.equal(seen, pc.min(seen)))
+        rows = before.filter(pc.equal(before["observed_at"], pc.max(before["observed_at"])))
+    else:
+        rows = rows.filter(pc.equal(seen, pc.min(seen)))
+    return rows.drop_columns(["observed_at"])  # a time as a Python value would import pandas
 
 
 def resolve(lake: Lake, cluster: str, request: Request, at: datetime) -> Request:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from queuecast.reasons import never_starts
+from queuecast.store.files import floats
 
 if TYPE_CHECKING:
     from queuecast.store.lake import Lake
@@ -167,10 +167,10 @@ def from_rows(rows: pa.Table, cluster: str, since: datetime, until: datetime) ->
     }
     eligible, start = _seconds(rows["eligible"]), _seconds(rows["start"])
     keep = (eligible >= since.timestamp()) & (eligible < until.timestamp())
-    keep &= ~(_number(rows["het_offset"]) > 0)
+    keep &= ~(floats(rows["het_offset"]) > 0)
     keep &= ~_where(coded["anomalies"], lambda word: any(w in word for w in NOT_WAITS))
     keep &= ~(np.isnan(start) & _where(coded["reason"], lambda word: bool(word) and never_starts(word)))
-    keep &= np.isnan(_number(rows["array_throttle"])) & ~_where(coded["reason"], lambda word: word == "JobArrayTaskLimit")
+    keep &= np.isnan(floats(rows["array_throttle"])) & ~_where(coded["reason"], lambda word: word == "JobArrayTaskLimit")
     order = np.flatnonzero(keep)
     order = order[np.argsort(eligible[order], kind="stable")]
     codes, words = {}, {}
@@ -182,7 +182,7 @@ def from_rows(rows: pa.Table, cluster: str, since: datetime, until: datetime) ->
         codes[name] = np.array([places[f] for f in folded], np.int64)[numbers[order]] if len(order) else np.array([], np.int64)
 
     def column(name: str) -> Floats:
-        return _number(rows[name])[order]
+        return floats(rows[name])[order]
 
     def time(values: Floats) -> Floats:
         return np.where(np.isnan(values), np.inf, values)[order]
@@ -210,8 +210,8 @@ def _encode(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
     if isinstance(joined, pa.ChunkedArray):  # an empty column stays chunked
         return np.array([], np.int64), [""]
     words = [w or "" for w in joined.dictionary.to_pylist()]
-    numbers = np.asarray(pc.fill_null(joined.indices, len(words)).to_numpy(zero_copy_only=False), np.int64)
-    return numbers, [*words, ""]
+    numbers = floats(pa.chunked_array([joined.indices]))
+    return np.where(np.isnan(numbers), len(words), numbers).astype(np.int64), [*words, ""]
 
 
 def _where(coded: tuple[Ints, list[str]], test: Callable[[str], bool]) -> Flags:
@@ -220,9 +220,5 @@ def _where(coded: tuple[Ints, list[str]], test: Callable[[str], bool]) -> Flags:
     return np.array([test(w) for w in words], bool)[numbers]
 
 
-def _number(column: pa.ChunkedArray) -> Floats:
-    return np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
-
-
 def _seconds(column: pa.ChunkedArray) -> Floats:
-    return np.asarray(column.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy() / 1e6, np.float64)
+    return floats(column) / 1e6

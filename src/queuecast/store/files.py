@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -41,6 +44,21 @@ def read_file(
     return conform(rows, schema)
 
 
+def floats(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
+    """A column of numbers or times (then microseconds since 1970) as float64, null as nan.
+
+    ``to_numpy`` would do; it imports pandas.
+    """
+    whole = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):  # an empty column stays chunked
+        return np.array([], np.float64)
+    kind = np.float64 if pa.types.is_floating(whole.type) else np.int32 if pa.types.is_int32(whole.type) else np.int64
+    raw = np.frombuffer(whole.buffers()[1] or b"", kind)[whole.offset : whole.offset + len(whole)].astype(np.float64)
+    if whole.null_count:
+        raw[np.from_dlpack(whole.is_null().cast(pa.uint8())).astype(bool)] = np.nan
+    return raw
+
+
 def _groups(file: pq.ParquetFile, time: str | None, since: datetime | None, until: datetime | None) -> Sequence[int]:
     if since is None and until is None:
         return list(range(file.num_row_groups))
@@ -49,21 +67,21 @@ def _groups(file: pq.ParquetFile, time: str | None, since: datetime | None, unti
     for group in range(file.num_row_groups):
         known = file.metadata.row_group(group).column(index).statistics
         if known is not None and known.has_min_max:
-            low, high = _aware(known.min), _aware(known.max)
-            if (since is not None and high < since) or (until is not None and low >= until):
+            # The raw values are microseconds, as the schema says; the converted ones would import pandas.
+            low, high = known.min_raw, known.max_raw
+            if (since is not None and high < _micros(since)) or (until is not None and low >= _micros(until)):
                 continue
         chosen.append(group)
     return chosen
 
 
-def _aware(value: datetime) -> datetime:
-    return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+def _micros(value: datetime) -> int:
+    return (value - _EPOCH) // timedelta(microseconds=1)
 
 
 def instant(value: datetime) -> pa.Scalar:
-    """An aware time as a scalar to compare columns with. ``pa.scalar(datetime)`` would import pandas."""
-    micros = (value - _EPOCH) // timedelta(microseconds=1)
-    return pa.scalar(micros, pa.int64()).cast(TIME)
+    """An aware time as a scalar to compare columns with. ``pa.scalar`` and ``pa.array`` would import pandas."""
+    return pa.Array.from_buffers(TIME, 1, [None, pa.py_buffer(struct.pack("=q", _micros(value)))])[0]
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
