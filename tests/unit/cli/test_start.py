@@ -15,7 +15,7 @@ def test_nothing_heavy_on_the_way_to_an_answer(tmp_path: Path) -> None:
     lake = make_lake(tmp_path / "lake", job_rows())
     code = f"""
 import sys
-sys.argv = ["queuecast", "when", "-p", "gpu", "-G", "a100:4", "-t", "60", "-A", "vision", "--at", {NOW.isoformat()!r}, "--lake", {str(lake.path)!r}]
+sys.argv = "queuecast when -p gpu -G a100:4 -t 60 -A vision".split() + ["--at", {NOW.isoformat()!r}, "--lake", {str(lake.path)!r}]
 from queuecast.cli.main import main
 try:
     main()
