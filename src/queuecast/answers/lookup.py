@@ -18,63 +18,12 @@ from queuecast.store.files import instant
 if TYPE_CHECKING:
     from queuecast.store.lake import Lake
 
-JOB_COLUMNS = [
-    "job_id",
-    "job_id_text",
-    "array_job_id",
-    "array_task",
-    "array_tasks",
-    "het_job_id",
-    "het_offset",
-    "user",
-    "account",
-    "partition",
-    "qos",
-    "state",
-    "reason",
-    "reason_text",
-    "submit",
-    "eligible",
-    "start",
-    "end",
-    "limit_s",
-    "limit_kind",
-    "nodes_req",
-    "cpus_req",
-    "gpus_req",
-    "gpu_type_req",
-    "mem_req_bytes",
-    "observed_at",
-    "name",
-]
-QUEUE_COLUMNS = [
-    "job_id",
-    "job_id_text",
-    "array_job_id",
-    "array_task",
-    "array_tasks",
-    "user",
-    "account",
-    "partition",
-    "qos",
-    "state",
-    "reason",
-    "reason_text",
-    "submit",
-    "eligible",
-    "start",
-    "start_estimate",
-    "limit_s",
-    "limit_kind",
-    "nodes",
-    "cpus",
-    "gpus",
-    "gpu_type",
-    "mem_req_bytes",
-    "priority",
-    "observed_at",
-    "name",
-]
+_BOTH = (
+    "job_id job_id_text array_job_id array_task array_tasks user account partition qos state reason reason_text submit eligible start "
+    "limit_s limit_kind mem_req_bytes observed_at name"
+).split()
+JOB_COLUMNS = [*_BOTH, "het_job_id", "het_offset", "end", "nodes_req", "cpus_req", "gpus_req", "gpu_type_req"]
+QUEUE_COLUMNS = [*_BOTH, "nodes", "cpus", "gpus", "gpu_type"]
 BACK = timedelta(days=62)
 """A job submitted longer ago than that is looked for in older files only if the newer ones do not have it."""
 

@@ -96,12 +96,18 @@ def queue_now(lake: Lake, cluster: str, at: datetime, viewer: Viewer | None = No
     """The last snapshot at or before ``at``."""
     viewer = viewer or Viewer()
     rows = _last(lake, "queue", cluster, at)
+    read = lake.manifest.state.get("seen", {}).get(cluster, {}).get("queue")
+    emptied = datetime.fromisoformat(read) if read else None  # a later reading without a row: the queue was empty
+    if emptied is not None and (emptied > at or at - emptied > SPAN or (rows is not None and rows["observed_at"][0].as_py() >= emptied)):
+        emptied = None
+    if emptied is not None:
+        rows = None
     nodes = _last(lake, "nodes", cluster, at)
     jobs = rows.to_pylist() if rows is not None else []
     _complete(lake, cluster, jobs)
     pending = [j for j in jobs if j["state"] == "PENDING"]
     running = [j for j in jobs if j["state"] in ("RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING")]
-    snapshot = jobs[0]["observed_at"] if jobs else None
+    snapshot = jobs[0]["observed_at"] if jobs else emptied
     return QueueNow(
         cluster,
         at,

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
-
+from queuecast.answers.runaway import Runaway, runaway_jobs
 from queuecast.answers.scoring import Score, predictions_of, summary
 from queuecast.schema import TABLES
 
@@ -32,7 +31,8 @@ class TableStatus:
 
 @dataclass(frozen=True)
 class LakeStatus:
-    """``rejects`` by table and cause, most first. ``backfill``: how far older history was read, by cluster."""
+    """``rejects`` by table and cause, most first. ``backfill``: how far older history was read, by cluster.
+    ``runaways``: jobs that accounting takes for running though the queue no longer shows them."""
 
     path: str
     version: int
@@ -43,6 +43,7 @@ class LakeStatus:
     rejects: tuple[tuple[str, str, int], ...]
     backfill: dict[str, dict[str, str]]
     answers: dict[str, Score]
+    runaways: dict[str, list[Runaway]]
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -88,10 +89,5 @@ def lake_status(lake: Lake) -> LakeStatus:
         tuple((r["kind"], r["cause"], r["count_all"]) for r in counted.to_pylist()),
         lake.manifest.state.get("backfill", {}),
         {c: summary(log, c) for c in lake.clusters},
+        {c: runaway_jobs(lake, c, datetime.now(UTC)) for c in lake.clusters},
     )
-
-
-def newest_row(lake: Lake, table: str, cluster: str) -> datetime | None:
-    """Latest ``observed_at`` of a table."""
-    rows = lake.read(table, ["observed_at"], cluster=cluster)
-    return pc.max(rows["observed_at"]).as_py() if rows.num_rows else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -43,13 +43,7 @@ def collect(
 
     ctx = context(lake, cluster)
     store = ctx.lake(create=True)
-    with _progress(quiet or as_json) as bar:
-        task = bar.add_task(_("asking Slurm"), total=None) if bar else None
-
-        def progress(name: str, rows: int) -> None:
-            if bar and task is not None:
-                bar.update(task, description=_("read {name}: {rows} rows").format(name=name, rows=rows))
-
+    with _counting(_("asking Slurm"), quiet or as_json) as progress:
         summary = collect_once(_source(ctx, ssh, slurm_bin), store, progress=progress, wait_s=wait)
     for name in store.refresh().clusters:
         score_open(store, predictions_of(store), name)
@@ -116,14 +110,8 @@ def ingest(
 
     ctx = context(lake, None)
     store = ctx.lake(create=True)
-    with _progress(quiet or as_json) as bar:
-        task = bar.add_task(_("reading"), total=None) if bar else None
-
-        def progress(name: str, rows: int) -> None:
-            if bar and task is not None:
-                bar.update(task, description=_("read {name}: {rows} rows").format(name=safe(name), rows=rows))
-
-        summary = ingest_folder(folder, store, zone=tz, cluster=cluster, progress=progress)
+    with _counting(_("reading"), quiet or as_json) as progress:
+        summary = ingest_folder(folder, store, zone=tz, cluster=cluster, progress=progress, wait_s=wait)
     if demo:
         with store.transaction("mark as demo") as tx:
             tx.state["demo"] = True
@@ -135,14 +123,8 @@ def rebuild(wait: WaitOption = 0.0, quiet: QuietOption = False, as_json: JsonOpt
     from queuecast.collect.ingest import rebuild as again
 
     ctx = context(lake, None)
-    with _progress(quiet or as_json) as bar:
-        task = bar.add_task(_("reading the archive"), total=None) if bar else None
-
-        def progress(name: str, rows: int) -> None:
-            if bar and task is not None:
-                bar.update(task, description=_("read {name}: {rows} rows").format(name=safe(name), rows=rows))
-
-        summary = again(ctx.lake(), progress=progress)
+    with _counting(_("reading the archive"), quiet or as_json) as progress:
+        summary = again(ctx.lake(), progress=progress, wait_s=wait)
     _report(summary, quiet, as_json)
 
 
@@ -204,6 +186,19 @@ def _progress(hidden: bool) -> Iterator[Progress | None]:
         transient=True,
     ) as bar:
         yield bar
+
+
+@contextmanager
+def _counting(label: str, hidden: bool) -> Iterator[Callable[[str, int], None]]:
+    """A bar that tells what is being read and how many rows came of it."""
+    with _progress(hidden) as bar:
+        task = bar.add_task(label, total=None) if bar else None
+
+        def progress(name: str, rows: int) -> None:
+            if bar and task is not None:
+                bar.update(task, description=_("read {name}: {rows} rows").format(name=safe(name), rows=rows))
+
+        yield progress
 
 
 def _report(summary: IngestSummary, quiet: bool, as_json: bool) -> None:

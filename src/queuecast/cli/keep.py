@@ -11,7 +11,7 @@ from queuecast import clock
 from queuecast.cli.common import JsonOption, LakeOption, ParsableOption, context, print_json, print_lines
 from queuecast.cli.gather import QuietOption, _progress
 from queuecast.errors import ConfigError
-from queuecast.i18n import _
+from queuecast.i18n import _, ngettext
 from queuecast.render.words import percent, safe, span
 
 
@@ -55,6 +55,17 @@ def status(as_json: JsonOption = False, lake: LakeOption = None) -> None:
                     n=score.given, m=score.scored, share=percent(score.held_80)
                 )
             )
+        lost = held.runaways.get(cluster)
+        if lost:
+            jobs = ", ".join(safe(r.job_id) for r in lost[:8])
+            lines.append(
+                "  "
+                + ngettext(
+                    "{n} job runs in accounting but not in the queue ({jobs}): an operator can mend it with sacctmgr show runawayjobs",
+                    "{n} jobs run in accounting but not in the queue ({jobs}): an operator can mend them with sacctmgr show runawayjobs",
+                    len(lost),
+                ).format(n=len(lost), jobs=jobs)
+            )
     if held.rejects:
         lines += ["", _('rejects (queuecast sql "select * from rejects")')]
         lines += [f"  {n:>8}  {kind}: {safe(cause)}" for kind, cause, n in held.rejects[:12]]
@@ -69,7 +80,7 @@ def sql(
     parsable: ParsableOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """Read-only SQL (DuckDB) over the lake: the tables of docs/data-model.md, and the view waits."""
+    """Read-only SQL (DuckDB) over the lake: the tables of docs/data-model.md, and the views waits and usage."""
     from queuecast.store.query import read_only
 
     rows = read_only(context(lake, None).lake(), query)

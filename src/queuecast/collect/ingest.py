@@ -99,6 +99,8 @@ def _ingest(capture: Capture, lake: Lake, tx: Transaction, summary: IngestSummar
             gpu_clusters[capture.cluster or ""] = True
         if progress is not None:
             progress(name, sum(report.rows.values()))
+    if capture.kind == "squeue" and capture.cluster and not capture.sampled and not capture.exit_code and not report.rejected:
+        tx.note_read(capture.cluster, "queue", capture.taken_at)
     report.source = name
     summary.rows.update(report.rows)
     summary.rejected += report.rejected
@@ -113,7 +115,7 @@ def _tracks_gpus(settings: pa.Table) -> bool:
 
 
 def ingest_folder(path: str | Path, lake: Lake, *, zone: str | None = None, cluster: str | None = None, archive: bool = True,
-                  progress: Progress | None = None) -> IngestSummary:
+                  progress: Progress | None = None, wait_s: float = 0.0) -> IngestSummary:
     """Read a folder (or one file) of captured output into the lake.
 
     ``zone`` (IANA) and ``cluster`` override what the folder tells. Raises ``NoDataError`` if nothing in it is Slurm's.
@@ -123,20 +125,22 @@ def ingest_folder(path: str | Path, lake: Lake, *, zone: str | None = None, clus
     if not captures:
         raise NoDataError(f"no Slurm output in {folder.name}: {folder.why_empty()}",
                           "Record some: sacct -a -P --delimiter=$'\\x1f' --format=ALL -S 2026-01-01 -E now > sacct.txt")
-    summary = ingest_captures(captures, lake, archive=archive, progress=progress, label=f"ingest {folder.name}")
+    summary = ingest_captures(captures, lake, archive=archive, progress=progress, label=f"ingest {folder.name}", wait_s=wait_s)
     summary.notes += folder.notes
     return summary
 
 
-def rebuild(lake: Lake, *, progress: Progress | None = None) -> IngestSummary:
-    """Read the whole archive again, as after an update that reads more of it. Rows with the same key are replaced."""
+def rebuild(lake: Lake, *, progress: Progress | None = None, wait_s: float = 0.0) -> IngestSummary:
+    """Read the whole archive again, as after an update that understands more of it. The tables then hold exactly that:
+    rows that were ingested without an archive are gone. Raises ``NoDataError`` if nothing is archived."""
     captures = ArchiveSource(lake.path / ARCHIVE).captures()
     first = next(captures, None)
     if first is None:
         raise NoDataError(f"nothing is archived in {lake.path / ARCHIVE}",
                           "Rows were ingested without an archive, or none yet: nothing was changed.")
 
-    def begin(tx: Transaction, summary: IngestSummary) -> None:
+    def anew(tx: Transaction, summary: IngestSummary) -> None:
         tx.clear()  # what an older parser wrote under a wrong key goes too
 
-    return ingest_captures(chain([first], captures), lake, archive=False, progress=progress, label="rebuild", finish=begin)
+    return ingest_captures(chain([first], captures), lake, archive=False, progress=progress, label="rebuild", wait_s=wait_s,
+                           finish=anew)

@@ -55,4 +55,8 @@ def markdown() -> str:
             cells = (f"`{c.name}`", str(c.type), c.unit, c.known, c.null, c.doc)
             out.append("| " + " | ".join(x.replace("|", "\\|") for x in cells) + " |")
         out.append("")
+    out += ["## Views", "", "`queuecast sql` offers two more:", "",
+            "- `waits`: `jobs` with `wait_s` (start minus eligible, never negative, null until started) and `submit_to_start_s`.",
+            "- `usage`: CPU and GPU hours and efficiencies of jobs, each with what makes it doubtful (`cpu_quality`), and `settlement`: "
+            "`settled`, `ended_unsettled`, `running`.", ""]
     return "\n".join(out)

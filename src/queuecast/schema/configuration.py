@@ -65,6 +65,22 @@ RESERVATIONS = Table(
     ),
 )
 
+# Limits that QOS and associations share, under one name each.
+_COUNT_LIMITS = (
+    column("max_wall_s", INT, "MaxWall", "s", null="no limit"),
+    column("grp_wall_s", INT, "GrpWall", "s", null="no limit"),
+    column("grp_jobs", INT, "GrpJobs", null="no limit"),
+    column("grp_submit", INT, "GrpSubmit", null="no limit"),
+)
+_TRES_LIMITS = (
+    column("grp_tres", TEXT, "GrpTRES", null="no limit"),
+    column("grp_tres_mins", TEXT, "GrpTRESMins", null="no limit"),
+    column("grp_tres_run_mins", TEXT, "GrpTRESRunMins", null="no limit"),
+    column("max_tres_per_job", TEXT, "MaxTRES", null="no limit"),
+    column("max_tres_per_node", TEXT, "MaxTRESPerNode", null="no limit"),
+    column("max_tres_mins_per_job", TEXT, "MaxTRESMins", null="no limit"),
+)
+
 QOS = Table(
     "qos",
     "QOS and their limits (sacctmgr show qos).",
@@ -81,20 +97,12 @@ QOS = Table(
         column("flags", TEXT, "flags", null="none"),
         column("usage_factor", NUM, "UsageFactor"),
         column("grace_time_s", INT, "GraceTime", "s"),
-        column("max_wall_s", INT, "MaxWall", "s", null="no limit"),
-        column("grp_wall_s", INT, "GrpWall", "s", null="no limit"),
-        column("grp_jobs", INT, "GrpJobs", null="no limit"),
-        column("grp_submit", INT, "GrpSubmit", null="no limit"),
+        *_COUNT_LIMITS,
         column("max_jobs_per_user", INT, "MaxJobsPU", null="no limit"),
         column("max_submit_per_user", INT, "MaxSubmitPU", null="no limit"),
         column("max_jobs_per_account", INT, "MaxJobsPA", null="no limit"),
         column("max_submit_per_account", INT, "MaxSubmitPA", null="no limit"),
-        column("grp_tres", TEXT, "GrpTRES", null="no limit"),
-        column("grp_tres_mins", TEXT, "GrpTRESMins", null="no limit"),
-        column("grp_tres_run_mins", TEXT, "GrpTRESRunMins", null="no limit"),
-        column("max_tres_per_job", TEXT, "MaxTRES", null="no limit"),
-        column("max_tres_per_node", TEXT, "MaxTRESPerNode", null="no limit"),
-        column("max_tres_mins_per_job", TEXT, "MaxTRESMins", null="no limit"),
+        *_TRES_LIMITS,
         column("max_tres_per_user", TEXT, "MaxTRESPU", null="no limit"),
         column("max_tres_per_account", TEXT, "MaxTRESPA", null="no limit"),
         column("min_tres_per_job", TEXT, "MinTRES", null="no limit"),
@@ -117,18 +125,10 @@ ASSOCIATIONS = Table(
         column("shares", TEXT, "Fairshare: a number or parent"),
         column("qos", TEXT, "comma list of QOS that may be used", null="inherited or none"),
         column("default_qos", TEXT, "QOS when none is named", null="none"),
-        column("max_wall_s", INT, "MaxWall", "s", null="no limit"),
-        column("grp_wall_s", INT, "GrpWall", "s", null="no limit"),
-        column("grp_jobs", INT, "GrpJobs", null="no limit"),
-        column("grp_submit", INT, "GrpSubmit", null="no limit"),
+        *_COUNT_LIMITS,
         column("max_jobs", INT, "MaxJobs", null="no limit"),
         column("max_submit", INT, "MaxSubmit", null="no limit"),
-        column("grp_tres", TEXT, "GrpTRES", null="no limit"),
-        column("grp_tres_mins", TEXT, "GrpTRESMins", null="no limit"),
-        column("grp_tres_run_mins", TEXT, "GrpTRESRunMins", null="no limit"),
-        column("max_tres_per_job", TEXT, "MaxTRES", null="no limit"),
-        column("max_tres_per_node", TEXT, "MaxTRESPerNode", null="no limit"),
-        column("max_tres_mins_per_job", TEXT, "MaxTRESMins", null="no limit"),
+        *_TRES_LIMITS,
     ),
 )
 

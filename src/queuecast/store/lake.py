@@ -183,11 +183,14 @@ class Transaction:
         if table == "rejects" or "observed_at" not in rows.column_names or "cluster" not in rows.column_names:
             return
         latest = rows.select(["cluster", "observed_at"]).group_by("cluster").aggregate([("observed_at", "max")])
-        seen: dict[str, dict[str, str]] = self.state.setdefault("seen", {})
         for cluster, moment in zip(latest["cluster"].to_pylist(), latest["observed_at_max"].to_pylist(), strict=True):
             if cluster and moment is not None:
-                known = seen.setdefault(cluster, {})
-                known[table] = max(known.get(table, ""), moment.astimezone(UTC).isoformat(timespec="seconds"))
+                self.note_read(cluster, table, moment)
+
+    def note_read(self, cluster: str, table: str, moment: datetime) -> None:
+        """Keep that a table was read from Slurm at ``moment``, even if it gave no row: an empty queue is known too."""
+        known = self.state.setdefault("seen", {}).setdefault(cluster, {})
+        known[table] = max(known.get(table, ""), moment.astimezone(UTC).isoformat(timespec="seconds"))
 
     def commit(self) -> None:
         """Merge, then swap the manifest in. Called by ``Lake.transaction``."""

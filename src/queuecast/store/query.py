@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from queuecast.errors import UsageError
 from queuecast.schema import TABLES, Table
+from queuecast.store import views
 
 if TYPE_CHECKING:
     from queuecast.store.lake import Lake
@@ -46,22 +47,13 @@ def engine(*, memory: str = "1GB", threads: int | None = None, spill: Path | Non
 
 
 def connect(lake: Lake, *, memory: str = "1GB") -> duckdb.DuckDBPyConnection:
-    """A connection with one view per table (empty tables too), plus ``waits``: jobs with their waits in seconds.
-
-    ``waits.wait_s`` is start minus eligible, never negative; null until the job has started.
-    """
+    """A connection with one view per table (empty tables too), and those of ``store.views``."""
     con = engine(memory=memory)
     for table in TABLES.values():
         con.execute(f'CREATE VIEW "{table.name}" AS {_scan(lake, table)}')
-    con.execute(_WAITS_VIEW)
+    for view in views.ALL:
+        con.execute(view)
     return con
-
-
-_WAITS_VIEW = """
-CREATE VIEW waits AS
-SELECT *, CASE WHEN "start" IS NOT NULL THEN greatest(0, epoch("start") - epoch(coalesce(eligible, submit)))::BIGINT END AS wait_s,
-       (epoch("start") - epoch(submit))::BIGINT AS submit_to_start_s
-FROM jobs"""
 
 
 def _scan(lake: Lake, table: Table) -> str:
@@ -90,7 +82,7 @@ def read_only(lake: Lake, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
         con.execute("SET lock_configuration = true")
         return con.sql(sql, params=list(parameters)).to_arrow_table()
     except duckdb.Error as error:
-        raise UsageError(f"SQL: {str(error).strip()}", "tables: " + ", ".join(TABLES) + ", waits") from error
+        raise UsageError(f"SQL: {str(error).strip()}", "tables: " + ", ".join((*TABLES, *views.NAMES))) from error
     finally:
         con.close()
 

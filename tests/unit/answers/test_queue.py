@@ -85,3 +85,13 @@ def test_no_recent_snapshot(lake: Lake) -> None:
     answer = queue_now(lake, "toy", NOW + timedelta(days=30))
     assert answer.snapshot_at is None
     assert answer.pending == ()
+
+
+def test_an_empty_queue_is_told_from_no_snapshot(tmp_path: Path) -> None:
+    lake = make_lake(tmp_path / "lake", job_rows())
+    later = NOW + timedelta(minutes=5)
+    with lake.transaction("empty") as tx:
+        tx.note_read("toy", "queue", later)
+    now = queue_now(lake, "toy", later + timedelta(minutes=1))
+    assert (now.snapshot_at, now.pending, now.running) == (later, (), 0)
+    assert queue_now(lake, "toy", NOW).pending
