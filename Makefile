@@ -1,6 +1,6 @@
 # make demo   from nothing to an answer and the app (ARGS=--no-serve stops before serving)
 # make test   lint, types, unit tests, notebook
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 DEMO   ?= .demo
@@ -10,7 +10,7 @@ READY   = $(VENV)/.ready
 .PHONY: demo test lint slurm-test browser-test bench docs clean
 
 $(READY): pyproject.toml
-	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed: set PYTHON=/path/to/python3.11 (or later)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed: set PYTHON=/path/to/it"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install -q --group dev -e '.[app,plot]'
@@ -40,7 +40,8 @@ bench: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m queuecast.schema > docs/data-model.md
-	$(BIN)/pybabel -q extract -F src/queuecast/locale/babel.cfg -k N_ -o src/queuecast/locale/queuecast.pot src/queuecast app
+	$(BIN)/pybabel -q extract -F src/queuecast/locale/babel.cfg -k _ -k N_ -k ngettext:1,2 --sort-by-file \
+	    --add-location=file --project=queuecast -o src/queuecast/locale/queuecast.pot src/queuecast app
 
 clean:
 	rm -rf $(VENV) $(DEMO) build dist

@@ -29,3 +29,17 @@ def test_each_command_is_in_the_readme() -> None:
     for command in app.registered_commands:
         assert command.callback is not None
         assert f"queuecast {command.callback.__name__}" in text, command.callback.__name__
+
+
+def test_the_template_holds_every_text() -> None:
+    from babel.messages.extract import extract_from_dir
+    from babel.messages.pofile import read_po
+
+    keywords = {"_": None, "N_": None, "ngettext": (1, 2)}
+    found = set()
+    for folder in ("src/queuecast", "app"):
+        for _, _, message, _, _ in extract_from_dir(ROOT / folder, method_map=[("**.py", "python")], keywords=keywords):
+            found.add(message if isinstance(message, str) else tuple(message))
+    with (ROOT / "src/queuecast/locale/queuecast.pot").open("rb") as template:
+        held = {m.id if isinstance(m.id, str) else tuple(m.id) for m in read_po(template) if m.id}
+    assert found == held, "run: make docs"

@@ -246,7 +246,7 @@ def _notes(
         notes.append(_("The data are old: run queuecast collect for a fresh answer."))
     if job is not None and job.array_tasks > 1 and job.start is None:
         notes.append(_("This is an array with {n} tasks waiting: the answer is for the next one.").format(n=job.array_tasks))
-    if wait is not None and wait.model.reach() < 0.9:
+    if wait is not None and np.isinf(wait.quantile(0.9)):
         notes.append(_("Some like jobs still wait, longer than the others did: the upper end is not known."))
     if like is not None and "partition" not in like.dims and request.partitions:
         notes.append(_("Too few jobs ran in this partition: the answer rests on the whole cluster."))

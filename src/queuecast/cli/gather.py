@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from queuecast.collect.ingest import IngestSummary
     from queuecast.collect.live import LiveSource
+    from queuecast.store.lake import Lake
 
 SshOption = Annotated[str | None, typer.Option("--ssh", metavar="HOST", help="Run Slurm's commands there, through ssh.")]
 BinOption = Annotated[str | None, typer.Option("--slurm-bin", metavar="DIR", help="Folder of Slurm's commands, if not in PATH.")]
@@ -38,15 +39,13 @@ def collect(
     lake: LakeOption = None,
 ) -> None:
     """One snapshot of a live cluster: accounting since the last one, the queue, estimates, nodes, priorities, shares, limits."""
-    from queuecast.answers.scoring import predictions_of, score_open
     from queuecast.collect.cycle import collect_once
 
     ctx = context(lake, cluster)
     store = ctx.lake(create=True)
     with _counting(_("asking Slurm"), quiet or as_json) as progress:
         summary = collect_once(_source(ctx, ssh, slurm_bin), store, progress=progress, wait_s=wait)
-    for name in store.refresh().clusters:
-        score_open(store, predictions_of(store), name)
+    _score(store)
     _report(summary, quiet, as_json)
 
 
@@ -112,6 +111,7 @@ def ingest(
     store = ctx.lake(create=True)
     with _counting(_("reading"), quiet or as_json) as progress:
         summary = ingest_folder(folder, store, zone=tz, cluster=cluster, progress=progress, wait_s=wait)
+    _score(store)
     if demo:
         with store.transaction("mark as demo") as tx:
             tx.state["demo"] = True
@@ -155,6 +155,14 @@ def doctor(
         print_lines(lines)
     if any(f.level == "fail" for f in findings):
         raise typer.Exit(1)
+
+
+def _score(store: Lake) -> None:
+    """Score the answers whose jobs have started by now."""
+    from queuecast.answers.scoring import predictions_of, score_open
+
+    for name in store.refresh().clusters:
+        score_open(store, predictions_of(store), name)
 
 
 def _source(ctx: Context, ssh: str | None, slurm_bin: str | None) -> LiveSource:

@@ -54,12 +54,13 @@ class WaitDistribution:
 def kaplan_meier(waits: Floats, started: Flags, weights: Floats | None = None) -> WaitDistribution:
     """Estimate from waits in seconds, shape (n,); ``started`` False marks a wait known only to exceed its value.
 
-    ``weights`` (n,) count each job; None counts each as one.
+    ``weights`` (n,) count each job; None counts each as one. Waits are told apart down to a millisecond.
     """
     w = np.ones(len(waits)) if weights is None else weights
     # Censored after started at the same time: the usual convention.
-    order = np.lexsort((~started, waits))
-    t, d, w = waits[order], started[order], w[order]
+    t = np.round(waits, 3)
+    order = np.lexsort((~started, t))
+    t, d, w = t[order], started[order], w[order]
     at_risk = np.cumsum(w[::-1])[::-1]
     factors = np.where(d, 1.0 - w / np.maximum(at_risk, w), 1.0)
     survival = np.cumprod(factors)

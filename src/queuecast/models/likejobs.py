@@ -91,20 +91,34 @@ def find_like(history: History, key: Key, at: float, waited_s: float = 0.0, *, w
     For a job that has waited ``waited_s`` already, only levels count where enough jobs waited at least that long and
     then started. ``without`` leaves one row out: the job itself.
     """
-    best: Like | None = None
+    fallback: Like | None = None
+    settled = False
     for dims, need in LEVELS:
         if "partition" in dims and not key.partitions:
             continue  # no partition was named: the default is not known here
-        partitions = key.partitions if "partition" in dims else ("",)
-        found = [history.like(dims, [key.codes(history, p)[d] for d in dims], at, MOST) for p in partitions]
-        rows = np.sort(np.concatenate(found))[-MOST:]  # row numbers ascend with eligible time
-        rows = rows[rows != without]
-        if not len(rows):
+        like = _level(history, key, dims, at, without)
+        if like is None:
             continue
-        waits, started = history.outcomes(rows, at)
-        like = Like(dims, rows, waits, started, np.exp2(-(at - history.eligible[rows]) / HALF_LIFE_S), history.eligible[rows])
-        if int(np.count_nonzero(started & (waits >= waited_s))) >= need:
+        if int(np.count_nonzero(like.started & (like.waits >= waited_s))) >= need:
             return like
-        if best is None or np.count_nonzero(started) >= np.count_nonzero(best.started):
-            best = like
-    return best
+        # Nobody waited as long? Then the finest level with enough started jobs is what the answer is shown to rest on.
+        started = int(np.count_nonzero(like.started))
+        if not settled and (fallback is None or started >= need or started > np.count_nonzero(fallback.started)):
+            fallback, settled = like, started >= need
+    return fallback
+
+
+def _level(history: History, key: Key, dims: tuple[str, ...], at: float, without: int) -> Like | None:
+    """The latest jobs equal in ``dims``, over all partitions asked for; None if there is none."""
+    partitions = key.partitions if "partition" in dims else ("",)
+    found = []
+    for partition in partitions:
+        codes = key.codes(history, partition)
+        found.append(history.like(dims, [codes[d] for d in dims], at, MOST))
+    rows = np.sort(np.concatenate(found))[-MOST:]  # row numbers ascend with eligible time
+    rows = rows[rows != without]
+    if not len(rows):
+        return None
+    waits, started = history.outcomes(rows, at)
+    age = at - history.eligible[rows]
+    return Like(dims, rows, waits, started, np.exp2(-age / HALF_LIFE_S), history.eligible[rows])
