@@ -222,7 +222,7 @@ def like_chart(answer: WaitAnswer) -> alt.LayerChart | None:
         middle = (math.log10(low) + math.log10(high)) / 2
         right = middle > first + 0.72 * (last - first)
         zone = pd.DataFrame([{"x": low, "x2": high, "y": 0, "y2": top}])
-        text = pd.DataFrame([{"x": high if right else low, "y": top - 0.7, "text": _("8 in 10 expected here")}])
+        text = pd.DataFrame([{"x": high if right else low, "y": top * 0.96, "text": _("8 in 10 expected here")}])
         layers += [
             alt.Chart(zone).mark_rect(color=BLUES[0.95], opacity=0.35).encode(x=x, x2="x2:Q", y=y, y2="y2:Q"),
             alt.Chart(text)
@@ -236,7 +236,7 @@ def like_chart(answer: WaitAnswer) -> alt.LayerChart | None:
     )
     if waited >= 60:
         left = math.log10(waited) < (first + last) / 2
-        mark = pd.DataFrame([{"x": waited, "y": top - 1.9, "zero": 0, "text": _("this job so far")}])
+        mark = pd.DataFrame([{"x": waited, "y": top * 0.8, "zero": 0, "text": _("this job so far")}])
         layers += [
             alt.Chart(mark).mark_rule(color=ACCENT, strokeWidth=2, strokeDash=[5, 3]).encode(x=x, y=y, y2="zero:Q"),
             alt.Chart(mark)

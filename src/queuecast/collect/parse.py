@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,21 +18,23 @@ from queuecast.collect.identify import HEAD, identify
 from queuecast.collect.rejects import FLUSH, MAX_RAW, Rejects
 from queuecast.collect.source import Capture
 from queuecast.collect.tables import cluster as cluster_tables
-from queuecast.collect.tables import keyvalue, nodes, policy, queue, sacct
+from queuecast.collect.tables import keyvalue, nodes, policy, queue, sacct, showjob
 from queuecast.errors import ParseError
 
 UNKNOWN_CLUSTER = "unknown"
 """Stands in the rows where neither the data nor anybody tells the cluster."""
 
 UNREAD = {
-    "jobs_detail": "scontrol show job", "sdiag": "sdiag", "assoc_mgr": "scontrol show assoc_mgr", "sreport": "sreport",
+    "sdiag": "sdiag", "assoc_mgr": "scontrol show assoc_mgr", "sreport": "sreport",
     "other": "other output",
 }
 """Kinds that are kept in the archive and not read into a table yet."""
 
+_GPUS_IN_TRES = re.compile(rb"(?:^|\s)(?:Req|Alloc)?TRES=\S*gres/gpu")
+
 _TABLE = {"sacct": "jobs", "squeue": "queue", "squeue_start": "estimates", "nodes": "nodes", "sinfo": "nodes",
           "partitions": "partitions",
-          "reservations": "reservations", "resv_history": "reservations", "sprio": "priorities", "sprio_weights": "settings",
+          "jobs_detail": "jobs", "reservations": "reservations", "resv_history": "reservations", "sprio": "priorities", "sprio_weights": "settings",
           "sshare": "shares",
           "qos": "qos", "assoc": "associations", "events": "events", "config": "settings"}
 
@@ -100,6 +103,10 @@ def _flush(rejects: Rejects, env: Env, capture: Capture) -> Iterator[tuple[str, 
 
 def _rows(capture: Capture, stream: BinaryIO, env: Env, report: Report, tracked: bool | None) -> Iterator[tuple[str, pa.Table]]:
     kind = capture.kind
+    if kind == "jobs_detail":
+        found = keyvalue.job_records(stream, env.rejects, report.seen, capture.sampled)
+        yield from showjob.read(found, env, _tres_of_jobs(capture) if tracked is None else tracked)
+        return
     if kind in keyvalue.FIRST:
         records = keyvalue.records(stream, kind, env.rejects, report.seen, capture.sampled)
         reader = {"nodes": nodes.read_scontrol, "partitions": cluster_tables.read_partitions,
@@ -107,7 +114,7 @@ def _rows(capture: Capture, stream: BinaryIO, env: Env, report: Report, tracked:
         yield from reader[kind](records, env)
         return
     if kind == "config":
-        yield from cluster_tables.read_config(keyvalue.settings(stream, env.rejects, report.seen, capture.sampled), env)
+        yield from cluster_tables.read_config(keyvalue.settings(stream, report.seen, capture.sampled), env)
         return
     framer = Framer(stream, env.rejects, _wanted, command=" ".join(capture.command), sampled=capture.sampled)
     report.seen = framer.seen
@@ -160,6 +167,12 @@ def _what(capture: Capture) -> str:
     command = " ".join(capture.command)
     what = guess.what if guess is not None else "output that queuecast does not know"
     return f"{what}, from: {command}" if command and command != what else what
+
+
+def _tres_of_jobs(capture: Capture) -> bool:
+    """Do the TRES of any job hold GPUs? What was asked per node or task looks alike but does not tell."""
+    with capture.raw() as stream:
+        return any(_GPUS_IN_TRES.search(line) for line in stream)
 
 
 def _mentions(capture: Capture, text: bytes) -> bool:

@@ -8,8 +8,8 @@ from queuecast.schema.columns import ARRAY_ID, ARRAY_TASK, CLUSTER, FLAG, ID_TEX
 
 JOBS = Table(
     "jobs",
-    "One row per attempt of a job (a requeue makes a new attempt), from sacct; squeue fills in jobs that "
-    "accounting does not list yet. Request columns are the final values, not always those at submit.",
+    "One row per attempt of a job (a requeue makes a new attempt), from sacct; squeue and scontrol fill in jobs "
+    "that accounting does not list yet. Request columns are the final values, not always those at submit.",
     key=("cluster", "job_id", "submit"),
     partition_time="submit",
     rank="completeness",
@@ -72,12 +72,12 @@ JOBS = Table(
         column("admin_comment", TEXT, "administrator's comment (may hold jobstats data)", null="none"),
         column("db_index", pa.uint64(), "JobDbInx: exceeds signed 64 bits from 24.11"),
         column("sluid", TEXT, "SLUID"),
-        column("completeness", INT, "0 from squeue, 1 sacct while pending or incomplete, 2 running, 3 ended: the higher one stays",
+        column("completeness", INT, "0 from squeue or scontrol, 1 sacct while pending or incomplete, 2 running, 3 ended: the higher one stays",
                null="never"),
         column("anomalies", TEXT,
                "comma list of what looked wrong: end_before_start, eligible_after_start, resized, runaway_repaired, ambiguous_hour, "
                "nonexistent_hour, future, limit_exceeded, not_utf8, incomplete, never_started_old_form, revoked", null="none"),
-        column("source", TEXT, "sacct or squeue", null="never"),
+        column("source", TEXT, "sacct, squeue or scontrol", null="never"),
         OBSERVED,
     ),
 )

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from queuecast.collect.columns import Columns, Env
 from queuecast.collect.framing import Frame, Section
-from queuecast.collect.tables.keyvalue import Record
-from queuecast.collect.tables.nodes import Values
+from queuecast.collect.tables.keyvalue import Record, Values, in_batches
 from queuecast.collect.tables.values import rows
 from queuecast.schema import arrow_schema
 from queuecast.slurmtext.durations import parse_limit
@@ -27,18 +26,13 @@ _NONE = TEXT | {"NONE", "None", "none"}
 
 
 def read_partitions(records: Iterable[Record], env: Env) -> Result:
-    out = [_partition(r, env) for r in records]
-    if out:
-        yield "partitions", pa.Table.from_pylist(out, arrow_schema("partitions"))
+    return in_batches("partitions", (_partition(r, env) for r in records))
 
 
 def _partition(record: Record, env: Env) -> dict[str, Any]:
     v = Values(record, env)
-    where = record.section
-    tres = v.text("TRES")
     return {
-        "cluster": where.cluster or env.cluster, "observed_at": where.at or env.taken_at,
-        "partition": record.fields["PartitionName"],
+        **v.where, "partition": record.fields["PartitionName"],
         "is_default": _yes(v.text("Default")), "state": v.text("State"), "max_time_s": v.of(_limit, "MaxTime"),
         "default_time_s": v.of(_limit, "DefaultTime"), "min_nodes": v.of(parse_count, "MinNodes"), "max_nodes": v.of(parse_count,
             "MaxNodes"),
@@ -51,27 +45,23 @@ def _partition(record: Record, env: Env) -> dict[str, Any]:
         "deny_qos": v.text("DenyQos", null=_NONE),
         "allow_groups": v.text("AllowGroups", null=_ALL), "node_list": v.text("Nodes", null=NODES),
         "total_nodes": v.of(parse_count, "TotalNodes"),
-        "total_cpus": v.of(parse_count, "TotalCPUs"), "tres": tres, "billing_weights": v.text("TRESBillingWeights"),
+        "total_cpus": v.of(parse_count, "TotalCPUs"), "tres": v.text("TRES"), "billing_weights": v.text("TRESBillingWeights"),
         "preempt_mode": v.text("PreemptMode"),
     }
 
 
 def read_reservations(records: Iterable[Record], env: Env) -> Result:
-    out = []
-    for record in records:
-        v = Values(record, env)
-        where = record.section
-        out.append({
-            "cluster": where.cluster or env.cluster, "observed_at": where.at or env.taken_at,
-            "reservation": record.fields["ReservationName"],
-            "start": v.of(lambda t: _time(t, env), "StartTime"), "end": v.of(lambda t: _time(t, env), "EndTime"),
-            "state": v.text("State"),
-            "flags": v.text("Flags"), "node_list": v.text("Nodes", null=NODES), "nodes": v.of(parse_count, "NodeCnt"),
-            "partition": v.text("PartitionName"), "users": v.text("Users"), "accounts": v.text("Accounts"),
-            "tres": v.text("TRES"),
-        })
-    if out:
-        yield "reservations", pa.Table.from_pylist(out, arrow_schema("reservations"))
+    return in_batches("reservations", (_reservation(r, env) for r in records))
+
+
+def _reservation(record: Record, env: Env) -> dict[str, Any]:
+    v = Values(record, env)
+    return {
+        **v.where, "reservation": record.fields["ReservationName"],
+        "start": v.of(lambda t: _time(t, env), "StartTime"), "end": v.of(lambda t: _time(t, env), "EndTime"),
+        "state": v.text("State"), "flags": v.text("Flags"), "node_list": v.text("Nodes", null=NODES), "nodes": v.of(parse_count, "NodeCnt"),
+        "partition": v.text("PartitionName"), "users": v.text("Users"), "accounts": v.text("Accounts"), "tres": v.text("TRES"),
+    }
 
 
 def read_resv_history(frames: Iterator[Frame], env: Env) -> Result:
@@ -88,10 +78,8 @@ def read_resv_history(frames: Iterator[Frame], env: Env) -> Result:
 
 def read_config(settings: Iterable[tuple[Section, str, str | None]], env: Env) -> Result:
     """``scontrol show config`` as the section ``config`` of ``settings``."""
-    out = [{"cluster": s.cluster or env.cluster, "observed_at": s.at or env.taken_at, "section": "config", "key": k, "value": v}
-           for s, k, v in settings]
-    if out:
-        yield "settings", pa.Table.from_pylist(out, arrow_schema("settings"))
+    return in_batches("settings", ({"cluster": s.cluster or env.cluster, "observed_at": s.at or env.taken_at, "section": "config",
+                                    "key": k, "value": v} for s, k, v in settings))
 
 
 def read_weights(frames: Iterator[Frame], env: Env) -> Result:

@@ -10,12 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queuecast.collect.columns import Columns, Env
-from queuecast.collect.convert import bounded
 from queuecast.collect.framing import Frame
-from queuecast.collect.tables.keyvalue import Record
+from queuecast.collect.tables.keyvalue import Record, Values, in_batches
 from queuecast.collect.tables.values import mask_of, parse_gres_pair, parse_node_state_pair, rows
 from queuecast.errors import ParseError
-from queuecast.schema import arrow_schema
 from queuecast.slurmtext.hostlist import expand_hostlist
 from queuecast.slurmtext.names import parse_sinfo_partition
 from queuecast.slurmtext.nulls import TEXT, WORDS, clean, parse_count
@@ -29,44 +27,11 @@ WANTED = frozenset((
     "activefeatures", "availfeatures", "weight", "reason", "reservation", "nodes", "cluster"))
 
 Result = Iterator[tuple[str, pa.Table]]
-BATCH = 20_000
 
 
 def read_scontrol(records: Iterable[Record], env: Env) -> Result:
     """Rows of ``nodes`` with detail 1."""
-    batch: list[dict[str, Any]] = []
-    for record in records:
-        row = _row(record, env)
-        if row is not None:
-            batch.append(row)
-        if len(batch) >= BATCH:
-            yield "nodes", pa.Table.from_pylist(batch, arrow_schema("nodes"))
-            batch = []
-    if batch:
-        yield "nodes", pa.Table.from_pylist(batch, arrow_schema("nodes"))
-
-
-class Values:
-    """Values of a record; a bad one is null and a reject."""
-
-    def __init__(self, record: Record, env: Env) -> None:
-        self.record, self.env = record, env
-
-    def of(self, parse: Any, *names: str) -> Any:
-        text = self.record.get(*names)
-        if text is None:
-            return None
-        try:
-            return bounded(parse(text), text)
-        except ParseError as error:
-            where = self.record.section
-            name = next(n for n in names if n in self.record.fields)
-            self.env.rejects.value(self.record.line, name, error.cause, text, cluster=where.cluster, at=where.at)
-            return None
-
-    def text(self, *names: str, null: frozenset[str] = TEXT) -> str | None:
-        found = self.record.get(*names)
-        return None if found is None else clean(found, spellings=null)
+    return in_batches("nodes", (_row(record, env) for record in records))
 
 
 def _row(record: Record, env: Env) -> dict[str, Any] | None:
@@ -95,7 +60,7 @@ def _row(record: Record, env: Env) -> dict[str, Any] | None:
         count = found if tracked else (0 if configured is not None and configured.total == 0 else None)
     cpus = v.of(parse_tres, "CfgTRES") or {}
     return {
-        "cluster": where.cluster or env.cluster, "observed_at": where.at or env.taken_at, "node": node,
+        **v.where, "node": node,
         "partitions": v.text("Partitions", null=WORDS), "state": state.base, "state_flags": ",".join(sorted(state.flags)) or None,
         "cpus": v.of(parse_count, "CPUTot") or cpus.get("cpu"), "cpus_alloc": v.of(parse_count, "CPUAlloc"),
         "mem_bytes": v.of(lambda t: parse_size(t, "M"), "RealMemory"), "mem_alloc_bytes": v.of(lambda t: parse_size(t, "M"),
