@@ -32,11 +32,9 @@ UNREAD = {
 
 _GPUS_IN_TRES = re.compile(rb"(?:^|\s)(?:Req|Alloc)?TRES=\S*gres/gpu")
 
-_TABLE = {"sacct": "jobs", "squeue": "queue", "squeue_start": "estimates", "nodes": "nodes", "sinfo": "nodes",
-          "partitions": "partitions",
-          "jobs_detail": "jobs", "reservations": "reservations", "resv_history": "reservations", "sprio": "priorities", "sprio_weights": "settings",
-          "sshare": "shares",
-          "qos": "qos", "assoc": "associations", "events": "events", "config": "settings"}
+_TABLE = {"sacct": "jobs", "jobs_detail": "jobs", "squeue": "queue", "squeue_start": "estimates", "nodes": "nodes", "sinfo": "nodes",
+          "partitions": "partitions", "reservations": "reservations", "resv_history": "reservations", "sprio": "priorities",
+          "sprio_weights": "settings", "sshare": "shares", "qos": "qos", "assoc": "associations", "events": "events", "config": "settings"}
 
 
 @dataclass

@@ -17,8 +17,10 @@ from queuecast.collect.source import Capture, SourceFailure
 from queuecast.errors import ConfigError, NoDataError, ParseError
 from queuecast.slurmtext.times import parse_time, zone_of
 
-_ORDER = ("config", "nodes", "partitions", "sinfo", "qos", "assoc", "resv_history", "reservations", "events", "sacct", "squeue")
-"""Where two files of one moment tell of the same thing, the later one stands: scontrol tells more of a reservation."""
+_ORDER = ("config", "nodes", "partitions", "sinfo", "qos", "assoc", "resv_history", "reservations", "events", "sacct", "jobs_detail",
+          "squeue")
+"""Where two files of one moment tell of the same thing, the later one stands: scontrol tells more of a reservation, and of a job
+that accounting does not list squeue tells all tasks."""
 _SKIP = frozenset(("taken-at.txt", "zone.txt", "queuecast.toml", "INDEX.txt"))
 
 

@@ -72,8 +72,8 @@ JOBS = Table(
         column("admin_comment", TEXT, "administrator's comment (may hold jobstats data)", null="none"),
         column("db_index", pa.uint64(), "JobDbInx: exceeds signed 64 bits from 24.11"),
         column("sluid", TEXT, "SLUID"),
-        column("completeness", INT, "0 from squeue or scontrol, 1 sacct while pending or incomplete, 2 running, 3 ended: the higher one stays",
-               null="never"),
+        column("completeness", INT,
+               "0 from squeue or scontrol, 1 sacct while pending or incomplete, 2 running, 3 ended: the higher one stays", null="never"),
         column("anomalies", TEXT,
                "comma list of what looked wrong: end_before_start, eligible_after_start, resized, runaway_repaired, ambiguous_hour, "
                "nonexistent_hour, future, limit_exceeded, not_utf8, incomplete, never_started_old_form, revoked", null="none"),

@@ -40,7 +40,7 @@ def read_file(
         present = file.schema_arrow.names
         columns = [n for n in schema.names if n in present]
         groups = _groups(file, time, since, until) if time in present else list(range(file.num_row_groups))
-        rows = file.read_row_groups(groups, columns=columns) if groups else file.schema_arrow.empty_table().select(columns)
+        rows = file.read_row_groups(groups, columns=columns)
     return conform(rows, schema)
 
 

@@ -117,7 +117,7 @@ class Lake:
             read_file(p, schema, time=TABLES[table].partition_time, since=since, until=until, dictionary=dictionary)
             for p in self.files(table, cluster=cluster, since=since, until=until)
         ]
-        return pa.concat_tables(parts) if parts else schema.empty_table()
+        return pa.concat_tables(parts) if parts else pa.Table.from_batches([], schema=schema)  # empty_table() would import pandas
 
     @contextmanager
     def transaction(self, label: str, *, wait_s: float = 0.0) -> Iterator[Transaction]:

@@ -20,7 +20,7 @@ from queuecast.slurmtext.jobids import JobId, parse_job_id
 from queuecast.slurmtext.nulls import NAMES, NODES, TEXT, parse_count
 from queuecast.slurmtext.showjob import min_memory, times_hosts
 from queuecast.slurmtext.states import ENDED_STATES, PENDING_STATES
-from queuecast.slurmtext.times import ParsedTime, parse_time
+from queuecast.slurmtext.times import NO_TIME, ParsedTime, parse_time
 from queuecast.slurmtext.tres import gpus_of_gres, gpus_of_tres, parse_tres
 
 Result = Iterator[tuple[str, pa.Table]]
@@ -50,27 +50,26 @@ def _row(record: JobRecord, env: Env, tracked: bool) -> dict[str, Any] | None:
         return None
     nodes, node_list = v.of(_least, "NumNodes"), v.text("NodeList", null=NODES)
     pending, ended = state in PENDING_STATES, state in ENDED_STATES
-    begin, end = v.of(partial(parse_time, zone=env.zone), "StartTime"), _end(v, env)
+    begin, end, eligible = (_time(v, name) for name in ("StartTime", "EndTime", "EligibleTime"))
     # Of a job that waits StartTime is an estimate; one cancelled before it ran shows the moment of the end.
-    never = pending or begin is None or begin.value is None or (ended and node_list is None and begin.value == end.value)
-    started = not never
-    v_eligible = v.of(partial(parse_time, zone=env.zone), "EligibleTime")
+    started = not (pending or begin.value is None or (ended and node_list is None and begin.value == end.value))
     user, uid = v.of(_user, "UserId") or (None, None)
     seconds, kind = v.of(limit_pair(parse_limit), "TimeLimit") or (None, None)
-    code, signal = _exit(v, "ExitCode", ended)
-    derived, derived_signal = _exit(v, "DerivedExitCode", ended)
+    code, signal = _exit(v, "ExitCode", ended and started)
+    derived, derived_signal = _exit(v, "DerivedExitCode", ended and started)
     scheduler = record.fields.get("Scheduler", "")
     row: dict[str, Any] = {
         **v.where, **ids, "name": v.text("JobName", null=NAMES | {"(null)"}), "user": user, "uid": uid, "account": v.text("Account"),
         "partition": v.text("Partition"), "qos": v.text("QOS"), "state": state, "cancelled_by": by, "exit_code": code,
         "exit_signal": signal, "derived_exit_code": derived, "derived_exit_signal": derived_signal, "submit": submit.value,
-        "eligible": _reached(v_eligible, submit.value, v.where["observed_at"]), "start": begin.value if started else None,
+        "eligible": _reached(eligible.value, submit.value, v.where["observed_at"]), "start": begin.value if started else None,
         "end": end.value if ended else None, "elapsed_s": _seconds(v) if started else None, "limit_s": seconds, "limit_kind": kind,
         "priority": v.of(parse_count, "Priority"), "node_list": node_list if started else None, "constraints": v.text("Features"),
         "reservation": v.text("Reservation"), "licenses": v.text("Licenses"), "restarts": v.of(parse_count, "Restarts"),
         "scheduled_by": _SCHEDULERS.get(scheduler) if started else None, "work_dir": v.text("WorkDir", null=NAMES | {"(null)"}),
         "comment": v.text("Comment", null=NAMES | {"(null)"}), "admin_comment": v.text("AdminComment", null=NAMES | {"(null)"}),
-        "completeness": 0, "source": "scontrol", "anomalies": _anomalies(record, state, submit, begin if started else None, end if ended else None),
+        "completeness": 0, "source": "scontrol",
+        "anomalies": _anomalies(record, state, submit, begin if started else NO_TIME, end if ended else NO_TIME),
     }
     row["reason"], row["reason_text"] = _reason(v)
     row |= _amounts(v, record, nodes, started=started, tracked=tracked)
@@ -105,7 +104,8 @@ def _amounts(v: Values, record: JobRecord, nodes: int | None, *, started: bool, 
     """Nodes, CPUs, memory and GPUs: asked for and, once it has started, allocated. ``TRES`` (until 22.05) is the one or the other."""
     fields = record.fields
     cpus = v.of(_least, "NumCPUs")
-    of_request, of_allocation = ("ReqTRES" if "ReqTRES" in fields else "" if started else "TRES"), ("AllocTRES" if "AllocTRES" in fields else "TRES")
+    old = "TRES" in fields
+    of_request, of_allocation = ("TRES", "") if old and not started else ("", "TRES") if old else ("ReqTRES", "AllocTRES")
     asked = v.of(parse_tres, of_request) or {}
     given = (v.of(parse_tres, of_allocation) or {}) if started else {}
     out: dict[str, Any] = {
@@ -118,8 +118,9 @@ def _amounts(v: Values, record: JobRecord, nodes: int | None, *, started: bool, 
     gpus_req = _requested(v, asked, of_request, out["nodes_req"] or nodes, gpus_alloc, tracked=tracked)
     out |= {"gpus_alloc": gpus_alloc.total, "gpu_type_alloc": gpus_alloc.type, "gpus_req": gpus_req.total,
             "gpu_type_req": None if gpus_req.type == "mixed" else gpus_req.type}
-    out["mem_req_bytes"] = asked.get("mem") or _memory(v, {"node": out["nodes_req"] or nodes, "cpu": out["cpus_req"] or cpus,
-                                                            "gpu": gpus_req.total})
+    # An exclusive job is given more CPUs than it asked for.
+    cpus_req = out["cpus_req"] or _product(v.of(_least, "NumTasks"), v.of(_least, "CPUs/Task"))
+    out["mem_req_bytes"] = asked.get("mem") or _memory(v, {"node": out["nodes_req"] or nodes, "cpu": cpus_req, "gpu": gpus_req.total})
     return out
 
 
@@ -127,8 +128,11 @@ def _memory(v: Values, count: dict[str, int | None]) -> int | None:
     """Memory of the whole job by what it asked for each node, CPU or GPU."""
     name = next((n for n in ("MinMemoryCPU", "MinMemoryNode", "MinMemoryTRES") if n in v.record.fields), "MemPerTres")
     each = v.parsed(lambda _: min_memory(v.record.fields), name, v.record.fields.get(name, ""))
-    many = None if each is None or each.per is None else count[each.per]
-    return None if each is None or each.bytes is None or many is None else each.bytes * many
+    return None if each is None or each.per is None else _product(each.bytes, count[each.per])
+
+
+def _product(one: int | None, many: int | None) -> int | None:
+    return None if one is None or many is None else one * many
 
 
 def _allocated(v: Values, record: JobRecord, tres: dict[str, int | None], name: str, *, tracked: bool) -> Gpus:
@@ -138,11 +142,15 @@ def _allocated(v: Values, record: JobRecord, tres: dict[str, int | None], name: 
     total = v.of(gpus_of_gres, "JOB_GRES")
     if total is not None and total.total:
         return Gpus(total.total, total.types)
-    parts = [(n, v.parsed(gpus_of_gres, "GRES", each)) for n, each in times_hosts(record.gres)]
-    count = sum(n * (g.total or 0) for n, g in parts if g is not None)
+    parts = [_times(v.parsed(gpus_of_gres, "GRES", each) or Gpus(None), n) for n, each in times_hosts(record.gres)]
+    count = sum(part.total or 0 for part in parts)
     if count:
-        return Gpus(count, add_types((kind, n * many) for n, g in parts if g is not None for kind, many in g.types))
+        return Gpus(count, add_types(t for part in parts for t in part.types))
     return Gpus(0 if tracked else None)
+
+
+def _times(each: Gpus, many: int) -> Gpus:
+    return Gpus(_product(each.total, many), tuple((kind, n * many) for kind, n in each.types))
 
 
 def _requested(v: Values, tres: dict[str, int | None], name: str, nodes: int | None, allocated: Gpus, *, tracked: bool) -> Gpus:
@@ -153,7 +161,7 @@ def _requested(v: Values, tres: dict[str, int | None], name: str, nodes: int | N
     for key, per in _PER:
         each, many = v.of(gpus_of_gres, key), count[per]
         if each is not None and each.total and many is not None:
-            return Gpus(each.total * many, tuple((kind, n * many) for kind, n in each.types))
+            return _times(each, many)
     if allocated.total is not None:
         return allocated
     return Gpus(0 if tracked else None)
@@ -163,16 +171,14 @@ def _has_gpus(tres: dict[str, int | None]) -> bool:
     return any(key.lower() == "gres/gpu" or key.lower().startswith("gres/gpu:") for key in tres)
 
 
-def _end(v: Values, env: Env) -> ParsedTime:
-    found: ParsedTime | None = v.of(partial(parse_time, zone=env.zone), "EndTime")
-    return found or ParsedTime(None, "")
+def _time(v: Values, name: str) -> ParsedTime:
+    found: ParsedTime | None = v.of(partial(parse_time, zone=v.env.zone), name)
+    return found or NO_TIME
 
 
-def _reached(when: ParsedTime | None, submit: datetime | None, seen: datetime) -> datetime | None:
+def _reached(when: datetime | None, submit: datetime, seen: datetime) -> datetime | None:
     """Eligible since then. A job with ``--begin`` shows when it will be: not yet."""
-    if when is None or when.value is None or (when.value > seen and when.value != submit):
-        return None
-    return when.value
+    return when if when is not None and (when <= seen or when == submit) else None
 
 
 def _reason(v: Values) -> tuple[str | None, str | None]:
@@ -181,8 +187,8 @@ def _reason(v: Values) -> tuple[str | None, str | None]:
     return code, text.replace("_", " ") if text is not None and code != "Unknown" else text
 
 
-def _exit(v: Values, name: str, ended: bool) -> tuple[int | None, int | None]:
-    found: tuple[int | None, int | None] | None = v.of(parse_exit_pair, name) if ended else None
+def _exit(v: Values, name: str, ran: bool) -> tuple[int | None, int | None]:
+    found: tuple[int | None, int | None] | None = v.of(parse_exit_pair, name) if ran else None
     return found or (None, None)
 
 
@@ -205,8 +211,8 @@ def _user(text: str) -> tuple[str | None, int | None]:
     return (None if match[1] in TEXT else match[1]), int(match[2])
 
 
-def _anomalies(record: JobRecord, state: str, *times: ParsedTime | None) -> str | None:
-    words = {t.flag for t in times if t is not None and t.flag}
+def _anomalies(record: JobRecord, state: str, *times: ParsedTime) -> str | None:
+    words: set[str] = {t.flag for t in times if t.flag}
     if record.not_utf8:
         words.add("not_utf8")
     if state == "REVOKED":
