@@ -33,26 +33,39 @@ def default_lake() -> str:
     return str(Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "queuecast" / "lake")
 
 
+SYSTEM = Path("/etc/queuecast/config.toml")
+
+
 def load_settings() -> Settings:
-    """Raises ``ConfigError`` for a file that is not TOML, an unknown key or a wrong value."""
+    """Raises ``ConfigError`` for a file that is not TOML, an unknown key or a wrong value.
+
+    Where the site's own file says ``privacy = "own"``, neither a user's file nor the environment loosens it.
+    """
     values: dict[str, str] = {"lake": default_lake()}
-    known = {f.name for f in fields(Settings)}
     path = _file()
     if path is not None:
-        try:
-            raw = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"{path} cannot be read: {error}", "correct it, or point QUEUECAST_CONFIG at another file") from error
-        unknown = set(raw) - known
-        if unknown:
-            raise ConfigError(f"{path} has unknown settings: {', '.join(sorted(unknown))}", f"known: {', '.join(sorted(known))}")
-        if not all(isinstance(v, str) for v in raw.values()):
-            raise ConfigError(f"{path}: every setting is a text in quotes", 'for example: lake = "/srv/queuecast"')
-        values |= raw
-    values |= {n: os.environ[f"QUEUECAST_{n.upper()}"] for n in known if os.environ.get(f"QUEUECAST_{n.upper()}")}
+        values |= _read(path)
+    names = [f.name for f in fields(Settings)]
+    values |= {n: os.environ[f"QUEUECAST_{n.upper()}"] for n in names if os.environ.get(f"QUEUECAST_{n.upper()}")}
+    if SYSTEM.exists() and _read(SYSTEM).get("privacy") == "own":
+        values["privacy"] = "own"
     if values.get("privacy", "all") not in ("all", "own"):
         raise ConfigError(f"privacy is {values['privacy']!r}", 'it is "all" or "own"')
     return Settings(**values)
+
+
+def _read(path: Path) -> dict[str, str]:
+    known = {f.name for f in fields(Settings)}
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}", "correct it, or point QUEUECAST_CONFIG at another file") from error
+    unknown = set(raw) - known
+    if unknown:
+        raise ConfigError(f"{path} has unknown settings: {', '.join(sorted(unknown))}", f"known: {', '.join(sorted(known))}")
+    if not all(isinstance(v, str) for v in raw.values()):
+        raise ConfigError(f"{path}: every setting is a text in quotes", 'for example: lake = "/srv/queuecast"')
+    return raw
 
 
 def _file() -> Path | None:
@@ -60,4 +73,4 @@ def _file() -> Path | None:
     if named:
         return Path(named)
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    return next((p for p in (home / "queuecast" / "config.toml", Path("/etc/queuecast/config.toml")) if p.exists()), None)
+    return next((p for p in (home / "queuecast" / "config.toml", SYSTEM) if p.exists()), None)

@@ -16,10 +16,12 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from .configuration import ACCOUNTS, CLUSTER, KINDS, SQL_PASSWORD, USERS, dbd_conf, gres_conf, my_cnf, slurm_conf
+from .machine import ClusterError, install, system, wait
 
 PACKAGES = (
     "munge",
@@ -31,41 +33,6 @@ PACKAGES = (
     "slurm-wlm-basic-plugins",
     "slurm-wlm-mysql-plugin",
 )
-USERS = ("qcann", "qcben", "qccid")
-CLUSTER = "qctest"
-SQL_PASSWORD = "only-on-loopback"
-
-
-@dataclass(frozen=True)
-class NodeKind:
-    """``count`` equal nodes named ``<name>-1`` ...; GPUs are of the type ``gpu`` (None: no GPU)."""
-
-    name: str
-    count: int
-    cpus: int
-    memory_mb: int
-    gpu: str | None = None
-    gpus: int = 0
-    features: str = ""
-    weight: int = 1
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}-{i}" for i in range(1, self.count + 1))
-
-    @property
-    def range(self) -> str:
-        return f"{self.name}-[1-{self.count}]" if self.count > 1 else f"{self.name}-1"
-
-
-A100 = NodeKind("a100", 2, 16, 64_000, "a100", 4, "a100,nvlink", 20)
-V100 = NodeKind("v100", 1, 16, 64_000, "v100", 4, "v100", 10)
-CPU = NodeKind("cpu", 3, 32, 64_000, features="avx2", weight=1)
-KINDS = (A100, V100, CPU)
-
-
-class ClusterError(Exception):
-    """The cluster did not come up; the message holds the end of the log that tells why."""
 
 
 @dataclass
@@ -117,7 +84,7 @@ class Cluster:
     def up(self) -> None:
         if os.geteuid() != 0:
             raise ClusterError("a real Slurm needs root: its daemons run jobs as their users")
-        install()
+        install(PACKAGES)
         self._people()
         self._folders()
         self._take_ports()
@@ -139,7 +106,7 @@ class Cluster:
             try:
                 pwd.getpwnam(user)
             except KeyError:
-                _system("useradd", "--no-create-home", "--shell", "/bin/bash", user)
+                system("useradd", "--no-create-home", "--shell", "/bin/bash", user)
                 self._made_users.append(user)
         host = socket.gethostname().split(".")[0]
         try:
@@ -188,114 +155,17 @@ class Cluster:
 
     def _configure(self) -> None:
         etc = self.home / "etc"
-        (etc / "slurm.conf").write_text(self._slurm_conf())
-        (etc / "gres.conf").write_text(
-            "".join(f"NodeName={k.range} Name=gpu Type={k.gpu} File={self.home}/dev/gpu[0-{k.gpus - 1}]\n" for k in KINDS if k.gpu)
-        )
-        release = _system(str(self.home / "bin" / "slurmctld"), "-V").split()[-1]
+        (etc / "slurm.conf").write_text(slurm_conf(self.home, self.ports))
+        (etc / "gres.conf").write_text(gres_conf(self.home))
+        release = system(str(self.home / "bin" / "slurmctld"), "-V").split()[-1]
         (etc / "cgroup.conf").write_text("CgroupPlugin=disabled\n" if release >= "23.11" else "CgroupAutomount=no\n")
         self.write_dbd_conf()
 
     def write_dbd_conf(self, private: str = "") -> None:
         path = self.home / "etc" / "slurmdbd.conf"
-        path.write_text(f"""\
-DbdHost=localhost
-DbdAddr=127.0.0.1
-DbdPort={self.ports["dbd"]}
-SlurmUser=slurm
-AuthType=auth/munge
-AuthInfo=socket={self.home}/munge/socket
-CommunicationParameters=NoInAddrAny
-StorageType=accounting_storage/mysql
-StorageHost=127.0.0.1
-StoragePort={self.ports["sql"]}
-StorageUser=slurm
-StoragePass={SQL_PASSWORD}
-StorageLoc=slurm_acct
-LogFile={self.home}/log/slurmdbd.log
-PidFile={self.home}/run/slurmdbd.pid
-{f"PrivateData={private}" if private else ""}
-""")
+        path.write_text(dbd_conf(self.home, self.ports, private))
         shutil.chown(path, "slurm", "slurm")
         path.chmod(0o600)
-
-    def _slurm_conf(self) -> str:
-        host, h, gpu = socket.gethostname().split(".")[0], self.home, f"{A100.range},{V100.range}"
-        nodes = "\n".join(
-            f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={self.ports[node]} CPUs={k.cpus} Boards=1 Sockets=1 "
-            f"CoresPerSocket={k.cpus} ThreadsPerCore=1 RealMemory={k.memory_mb} Weight={k.weight} Feature={k.features}"
-            f"{f' Gres=gpu:{k.gpu}:{k.gpus}' if k.gpu else ''} State=UNKNOWN"
-            for k in KINDS
-            for node in k.nodes
-        )
-        return f"""\
-ClusterName={CLUSTER}
-SlurmctldHost={host}(127.0.0.1)
-SlurmUser=slurm
-SlurmdUser=root
-SlurmctldPort={self.ports["ctld"]}
-AuthType=auth/munge
-CredType=cred/munge
-AuthInfo=cred_expire=5,socket={h}/munge/socket
-CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
-StateSaveLocation={h}/state
-SlurmdSpoolDir={h}/spool/%n
-SlurmctldPidFile={h}/run/slurmctld.pid
-SlurmdPidFile={h}/run/slurmd-%n.pid
-SlurmctldLogFile={h}/log/slurmctld.log
-SlurmdLogFile={h}/log/slurmd-%n.log
-SlurmdParameters=config_overrides
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SwitchType=switch/none
-MpiDefault=none
-MailProg=/bin/true
-RebootProgram=/bin/false
-ReturnToService=2
-MessageTimeout=10
-MinJobAge=300
-KillWait=2
-CompleteWait=0
-EpilogMsgTime=0
-RequeueExit=98
-RequeueExitHold=99
-MaxArraySize=200001
-MaxJobCount=300000
-EnforcePartLimits=NO
-SchedulerType=sched/backfill
-SchedulerParameters=bf_interval=4,bf_continue,bf_window=10080,bf_resolution=60,sched_interval=4,batch_sched_delay=0
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
-GresTypes=gpu
-DefMemPerCPU=500
-Licenses=matlab:4
-PriorityType=priority/multifactor
-PriorityDecayHalfLife=7-0
-PriorityCalcPeriod=1
-PriorityMaxAge=1-0
-PriorityWeightAge=1000
-PriorityWeightFairshare=10000
-PriorityWeightJobSize=500
-PriorityWeightPartition=1000
-PriorityWeightQOS=5000
-PriorityWeightTRES=CPU=100,GRES/gpu=1000
-AccountingStorageType=accounting_storage/slurmdbd
-AccountingStorageHost=localhost
-AccountingStoragePort={self.ports["dbd"]}
-AccountingStoragePass={h}/munge/socket
-AccountingStorageEnforce=associations,limits,qos,safe
-AccountingStorageTRES=gres/gpu,gres/gpu:a100,gres/gpu:v100
-AccountingStoreFlags=job_comment
-JobAcctGatherType=jobacct_gather/linux
-JobAcctGatherFrequency=task=2
-{nodes}
-PartitionName=gpu Nodes={gpu} Default=YES MaxTime=2-0 DefaultTime=1:00:00 PriorityJobFactor=20 PriorityTier=10 State=UP
-PartitionName=cpu Nodes={CPU.range} MaxTime=UNLIMITED DefaultTime=10 PriorityJobFactor=10 PriorityTier=10 State=UP
-PartitionName=debug Nodes=v100-1,cpu-1 MaxTime=30 MaxNodes=1 MaxMemPerNode=8000 QOS=debug PriorityTier=50 State=UP
-PartitionName=long Nodes={A100.range} MaxTime=7-0 PriorityTier=5 AllowAccounts=vision State=UP
-PartitionName=down Nodes={CPU.range} MaxTime=60 State=DOWN
-PartitionName=hid Nodes={CPU.range} MaxTime=60 PriorityTier=10 Hidden=YES State=UP
-"""
 
     # ------------------------------------------------------------------ daemons
 
@@ -364,26 +234,8 @@ PartitionName=hid Nodes={CPU.range} MaxTime=60 PriorityTier=10 Hidden=YES State=
     def _mariadb(self) -> None:
         sql = self.home / "sql"
         conf = self.home / "etc" / "my.cnf"
-        conf.write_text(f"""\
-[mariadbd]
-user=mysql
-datadir={sql}/data
-socket={sql}/socket
-pid-file={sql}/pid
-log-error={sql}/error.log
-bind-address=127.0.0.1
-port={self.ports["sql"]}
-skip-name-resolve
-skip-log-bin
-character-set-server=utf8mb4
-innodb_buffer_pool_size=128M
-innodb_log_file_size=48M
-innodb_lock_wait_timeout=900
-innodb_flush_log_at_trx_commit=0
-innodb_doublewrite=0
-performance_schema=off
-""")
-        _system(
+        conf.write_text(my_cnf(self.home, self.ports))
+        system(
             "mariadb-install-db", f"--defaults-file={conf}", "--user=mysql", "--auth-root-authentication-method=socket", "--skip-test-db"
         )
         client = ("mariadb", "--no-defaults", "-u", "root", "-S", f"{sql}/socket")
@@ -453,25 +305,7 @@ performance_schema=off
         self.mgr("add", "qos", "small", "Priority=5", "MaxTRESPerJob=cpu=4", "MaxJobsPU=1", "MinTRES=cpu=2", "MaxWall=01:00:00")
         self.mgr("add", "qos", "spent", "GrpTRESMins=cpu=1")
         tree = self.home / "etc" / "accounts.cfg"
-        tree.write_text(f"""\
-Cluster - '{CLUSTER}':Fairshare=1:QOS='normal'
-Parent - 'root'
-User - 'root':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1
-Account - 'lab':Description='lab':Organization='lab':Fairshare=70
-Account - 'course':Description='course':Organization='edu':Fairshare=30:GrpTRES=cpu=8,gres/gpu=1
-Account - 'seminar':Description='seminar':Organization='edu':Fairshare=1:GrpJobs=1
-Parent - 'lab'
-Account - 'vision':Description='vision':Organization='lab':Fairshare=50
-Account - 'nlp':Description='nlp':Organization='lab':Fairshare=30
-Parent - 'vision'
-User - 'qcann':DefaultAccount='vision':Fairshare=10:QOS='normal,high,debug,small,spent'
-Parent - 'nlp'
-User - 'qcben':DefaultAccount='nlp':Fairshare=10:QOS='normal,high,debug,small'
-Parent - 'course'
-User - 'qccid':DefaultAccount='course':Fairshare=1:MaxWallDurationPerJob=240:QOS='normal,debug'
-Parent - 'seminar'
-User - 'qccid':DefaultAccount='course':Fairshare=1:QOS='normal'
-""")
+        tree.write_text(ACCOUNTS)
         self.run("sacctmgr", "-i", "load", f"file={tree}")
         for _ in wait(20, "associations are not known to slurmctld"):
             if "UserName=qccid(" in self.text("scontrol", "show", "assoc_mgr"):
@@ -495,7 +329,7 @@ User - 'qccid':DefaultAccount='course':Fairshare=1:QOS='normal'
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         for user in self._made_users:
-            _system("userdel", user)
+            system("userdel", user)
         self._made_users.clear()
         if self._hosts_line:
             hosts = Path("/etc/hosts")
@@ -512,45 +346,6 @@ User - 'qccid':DefaultAccount='course':Fairshare=1:QOS='normal'
                 with contextlib.suppress(OSError):
                     if mark in (entry / "environ").read_bytes().split(b"\0"):
                         yield int(entry.name)
-
-
-def wait(seconds: float, what: str, every: float = 0.2) -> Iterator[None]:
-    """Steps of a loop that ends by ``break`` or ``return``; raises `ClusterError` when the time is over."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        yield
-        time.sleep(every)
-    raise ClusterError(f"{what} after {seconds:.0f} s")
-
-
-def _system(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    if done.returncode:
-        raise ClusterError(f"{' '.join(command)} failed: {(done.stderr or done.stdout)[-2000:]}")
-    return done.stdout
-
-
-def install() -> None:
-    """Install the Debian packages that are missing, without letting them start anything."""
-
-    def there(package: str) -> bool:
-        done = subprocess.run(["dpkg-query", "-W", "-f=${db:Status-Abbrev}", package], capture_output=True, text=True)
-        return done.stdout.startswith("ii")
-
-    missing = [p for p in PACKAGES if not there(p)]
-    if not missing:
-        return
-    policy = Path("/usr/sbin/policy-rc.d")
-    made = not policy.exists()
-    if made:
-        policy.write_text("#!/bin/sh\nexit 101\n")
-        policy.chmod(0o755)
-    try:
-        _system("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "update", "-q")
-        _system("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "-q", "--no-install-recommends", *missing)
-    finally:
-        if made:
-            policy.unlink()
 
 
 def main() -> None:

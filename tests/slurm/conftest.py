@@ -13,6 +13,7 @@ import pytest
 
 from .cluster import Cluster
 from .queue_cli import Queuecast
+from .seen import Seen, look
 from .workload import Workload, play
 
 
@@ -42,6 +43,12 @@ def queuecast(cluster: Cluster, workload: Workload, tmp_path_factory: pytest.Tem
     made = Queuecast(cluster, tmp_path_factory.mktemp("lake") / "lake")
     made.collect()
     return made
+
+
+@pytest.fixture(scope="module")
+def seen(queuecast: Queuecast, cluster: Cluster) -> Seen:
+    """Collected once more, with the truth asked around it."""
+    return look(queuecast, cluster)
 
 
 @pytest.fixture(autouse=True)

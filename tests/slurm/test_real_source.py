@@ -14,7 +14,9 @@ from queuecast.collect.run import Runner
 from queuecast.collect.source import Capture, SourceFailure
 from queuecast.errors import NotPermitted, SlurmDown, SourceError
 
-from .cluster import CLUSTER, KINDS, Cluster, wait
+from .cluster import Cluster
+from .configuration import CLUSTER, KINDS
+from .machine import wait
 from .truth import squeue
 from .workload import ANN, Workload
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .cluster import Cluster, ClusterError, wait
+from .cluster import Cluster
+from .machine import ClusterError, wait
 
 ANN, BEN, CID = "qcann", "qcben", "qccid"
 ACCOUNT = {ANN: "vision", BEN: "nlp", CID: "course"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 from queuecast import clock
 from queuecast.cli.common import JsonOption, LakeOption, ParsableOption, context, print_json, print_lines
 from queuecast.cli.gather import QuietOption, _progress
-from queuecast.errors import ConfigError
+from queuecast.errors import ConfigError, NotPermitted
 from queuecast.i18n import _, ngettext
 from queuecast.render.words import percent, safe, span
 
@@ -83,7 +84,13 @@ def sql(
     """Read-only SQL (DuckDB) over the lake: the tables of docs/data-model.md, and the views waits and usage."""
     from queuecast.store.query import read_only
 
-    rows = read_only(context(lake, None).lake(), query)
+    ctx = context(lake, None)
+    store = ctx.lake()
+    if ctx.settings.privacy == "own" and os.getuid() not in (0, store.path.stat().st_uid):
+        raise NotPermitted(
+            _("SQL shows everybody's jobs; here people see only their own"), _("ask the owner of {path}").format(path=store.path)
+        )
+    rows = read_only(store, query)
     if as_json:
         print_json(rows.to_pylist())
         return
@@ -154,8 +161,6 @@ def serve(
     lake: LakeOption = None,
 ) -> None:
     """The app in a browser."""
-    import os
-
     from queuecast.cli.app import app_command
 
     ctx = context(lake, None)

@@ -340,7 +340,8 @@ class Framer:
             return empty
         columns = {j: one_array(table.column(str(j))) for j in wanted}
         anchor = next((j for j in wanted if dialect.keys[j] == "jobid"), None)
-        if anchor is not None and dialect.delimiter != b"\x1f":
+        # hardly anybody writes 0x1f into a name: there a piece with the right count has odd lines beside it
+        if anchor is not None and (dialect.delimiter != b"\x1f" or odd.any()):
             sound = pc.match_substring_regex(columns[anchor], r"^\d").to_numpy(zero_copy_only=False)
             if not sound.all():
                 rows = np.flatnonzero(fast)[~sound]

@@ -32,8 +32,8 @@ class Guess:
 _STARTS: tuple[tuple[str, str, str], ...] = (
     (r"NodeName=\S+\s.*?(?:Arch|State|CPUAlloc)=", "nodes", "scontrol show node"),
     (r"PartitionName=\S+\s+AllowGroups=", "partitions", "scontrol show partition"),
-    (r"ReservationName=\S+\s+StartTime=", "reservations", "scontrol show reservation"),
-    (r"JobId=\d+", "jobs_detail", "scontrol show job"),
+    (r"ReservationName=\S+\s+StartTime=|No reservations in the system", "reservations", "scontrol show reservation"),
+    (r"JobId=\d+|No jobs in the system", "jobs_detail", "scontrol show job"),
     (r"StepId=\d+", "other", "scontrol show step"),
     (r"LicenseName=", "other", "scontrol show license"),
     (r"Configuration data as of ", "config", "scontrol show config"),

@@ -111,8 +111,10 @@ def check(key: str, value: str) -> bool:
 def fit(fields: list[str], keys: tuple[str, ...], delimiter: str) -> tuple[float, list[str]] | None:
     """Bring ``fields`` to the columns ``keys``: the cost and the fields, None if it cannot be."""
     surplus = len(fields) - len(keys)
-    if surplus < 0 or (surplus and delimiter == "\x1f"):  # nobody writes 0x1f into a name: a surplus there is another fault
+    if surplus < 0:
         return None
+    if surplus and delimiter == "\x1f" and next((i for i, f in enumerate(fields) if "\n" in f), None) == len(keys) - 1:
+        return None  # a whole line before: a name may hold 0x1f, but that it also goes on in the next line is less likely than a stray line
     if surplus == 0:
         bad = {k: v for k, v in zip(keys, fields, strict=True) if not check(k, v)}
         if not bad:

@@ -17,11 +17,11 @@ from queuecast.slurmtext.hostlist import count_hosts
 from queuecast.slurmtext.sizes import NO_REQ_MEM, Per, ReqMem, parse_req_mem
 
 _HEAD = re.compile(r"JobId=[0-9]+(?:\s+(?!JobName=)[A-Za-z]+=\S*)*\s+JobName=")
-_BODY = re.compile(r"(\n {3}| )UserId=")
-_END = re.compile(r"\sCommand=")
+_BODY = re.compile(r"(?<=\s)UserId=")
+_END = re.compile(r"(\n {3}| )Command=")
 _TOKEN = re.compile(r"([A-Za-z_][A-Za-z0-9_/:]*)=(.*)", re.DOTALL)
 _HET_SET = re.compile(r"\s+HetJobIdSet=(\S+)$")
-_TEXTS: Final = ("Command", "WorkDir", "AdminComment", "SystemComment", "Comment", "Extra")
+_COMMENTS: Final[tuple[str, ...]] = ("AdminComment", "SystemComment", "Comment", "Extra")
 _LAST: Final = ("TresPerJob", "TresPerNode", "TresPerSocket", "TresPerTask", "CpusPerTres", "MemPerTres", "Power", "MailUser")
 _MEMORY: Final[tuple[tuple[str, Per], ...]] = (("MinMemoryCPU", "cpu"), ("MinMemoryNode", "node"), ("MinMemoryTRES", "gpu"))
 _DETAIL: Final = frozenset(("Nodes", "CPU_IDs", "Mem", "GRES"))
@@ -29,6 +29,8 @@ _DETAIL: Final = frozenset(("Nodes", "CPU_IDs", "Mem", "GRES"))
 
 _ORDER: Final = ("UserId", "JobState", "RunTime", "SubmitTime", "StartTime", "EndTime", "Partition", "NodeList", "NumNodes", "NumCPUs")
 """Printed for every job by every release, in this order."""
+
+Tokens = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,10 @@ class ShownJob:
 
 
 def is_whole(text: str) -> bool:
-    """Does the record hold Slurm's fields already? If not, a line that looks like another job still is part of its name."""
+    """Is the record at its end? If not, a line that looks like another job still is part of a user's text in it."""
     head = _HEAD.match(text)
-    return head is not None and any(_body(text, m.end() - len("UserId=")) for m in _BODY.finditer(text, head.end()))
+    found = _bodies(text, head) if head else []
+    return bool(found) and (("BatchFlag", "1") not in found[0][1] or "StdErr=" in text[found[0][2] :])
 
 
 def split_job(text: str) -> ShownJob:
@@ -51,27 +54,38 @@ def split_job(text: str) -> ShownJob:
     head = _HEAD.match(text)
     if head is None:
         raise ParseError("not a record of scontrol show job", text[:200])
-    found = [(m, body) for m in _BODY.finditer(text, head.end()) if (body := _body(text, m.end() - len("UserId=")))]
+    found = _bodies(text, head)
     if len(found) != 1:
         raise ParseError("fields of the job are told twice" if found else "job without its fields", text[:200])
-    begin, (tokens, end) = found[0]
+    begin, tokens, end = found[0]
+    separator = text[end : text.index("Command=", end)]  # what stands before the name's end may belong to the name
     fields = dict(t.split("=", 1) for t in text[: head.end() - len("JobName=")].split())
-    name = text[head.end() : begin.start()]
+    name = text[head.end() : begin - len(separator)]
     if "HetJobId" in fields and (match := _HET_SET.search(name)):
         fields["HetJobIdSet"], name = match[1], name[: match.start()]
     fields["JobName"] = name
     fields |= {k: v for k, v in tokens if k not in _DETAIL}
-    fields |= _texts(text[end:], begin[1], batch=fields.get("BatchFlag") != "0")
+    fields |= _texts(text[end:], separator, batch=fields.get("BatchFlag") != "0")
     return ShownJob(fields, _gres(tokens))
 
 
-def _body(text: str, begin: int) -> tuple[list[tuple[str, str]], int] | None:
+def _bodies(text: str, head: re.Match[str]) -> list[tuple[int, Tokens, int]]:
+    """Where Slurm's own fields could begin, with them and their end: one place, unless a user's text forges all of them."""
+    out = []
+    for match in _BODY.finditer(text, head.end()):
+        body = _body(text, match.start())
+        if body is not None:
+            out.append((match.start(), *body))
+    return out
+
+
+def _body(text: str, begin: int) -> tuple[Tokens, int] | None:
     """Slurm's own fields from ``begin`` on and where they end; None if they are not whole and in order, each once."""
     end = _END.search(text, begin)
     if end is None:
         return None
     stop = end.start()
-    tokens: list[tuple[str, str]] = []
+    tokens: Tokens = []
     for word in text[begin:stop].split():
         match = _TOKEN.fullmatch(word)
         if match:
@@ -86,33 +100,29 @@ def _body(text: str, begin: int) -> tuple[list[tuple[str, str]], int] | None:
 
 def _texts(rest: str, separator: str, *, batch: bool) -> dict[str, str]:
     """What follows Slurm's fields. The texts of users come first, in a fixed order; of the last keys the last one counts."""
-    out: dict[str, str] = {}
     cut = rest.rfind(f"{separator}StdErr=") if batch else -1
     if cut < 0:
-        at = [m.start() for k in _LAST if (m := re.search(rf"{separator}{k}=", rest))]
-        cut = min(at, default=len(rest))
+        cut = min((at for name in _LAST if (at := rest.find(f"{separator}{name}=")) >= 0), default=len(rest))
     front, back = rest[:cut], rest[cut:]
-    key, value = "", 0
-    for name in _TEXTS:
-        at_name = front.find(f"{separator}{name}=", max(0, value))
-        if at_name < 0:
-            continue
-        if key:
-            out[key] = front[value:at_name]
-        key, value = name, at_name + len(separator) + len(name) + 1
-    if key:
-        out[key] = front[value:]
-    # comments are printed with a blank after them
-    out = {k: v.removesuffix(" ") if k not in ("Command", "WorkDir") else v for k, v in out.items()}
+    command, _, front = front.removeprefix(f"{separator}Command=").partition(f"{separator}WorkDir=")
+    out = {"Command": command}
+    key, left = "WorkDir", _COMMENTS
+    while key:
+        # the comment that comes first; after it only those that can follow it
+        begins = sorted((at, name) for name in left if (at := front.find(f"{separator}{name}=")) >= 0)
+        end, following = begins[0] if begins else (len(front), "")
+        # comments are printed with a blank after them
+        out[key] = front[:end] if key == "WorkDir" else front[:end].removesuffix(" ")
+        front = front[end + len(f"{separator}{following}=") :]
+        key, left = following, left[left.index(following) + 1 :] if following else ()
     for name in _LAST:
-        at_name = back.rfind(f"{separator}{name}=")
-        if at_name >= 0:
-            value = at_name + len(separator) + len(name) + 1
-            out[name] = re.split(r"\s", back[value:], maxsplit=1)[0]
+        _, found, value_on = back.rpartition(f"{separator}{name}=")
+        if found:
+            out[name] = re.split(r"\s", value_on, maxsplit=1)[0]
     return out
 
 
-def _gres(tokens: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def _gres(tokens: Tokens) -> tuple[tuple[str, str], ...]:
     out, nodes = [], ""
     for key, value in tokens:
         if key == "Nodes":

@@ -181,3 +181,20 @@ def test_privacy_own_hides_others(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         assert "not yours" in err
     _, out, _ = run(monkeypatch, capsys, "queue", "--json", "--at", AT)
     assert all(p["user"] is None for p in json.loads(out)["pending"])
+
+
+def test_the_sites_privacy_is_not_loosened_by_users(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    site = tmp_path / "site.toml"
+    site.write_text('privacy = "own"\n')
+    monkeypatch.setattr("queuecast.config.SYSTEM", site)
+    monkeypatch.setenv("QUEUECAST_PRIVACY", "all")
+    job = str(next(r for r in job_rows() if r["state"] == "PENDING")["job_id"])
+    code, _, err = run(monkeypatch, capsys, "when", job, "--at", AT)
+    assert code == 1
+    assert "not yours" in err
+    monkeypatch.setattr(os, "getuid", lambda: 4711)
+    code, _, err = run(monkeypatch, capsys, "sql", "select user from jobs")
+    assert code == 1
+    assert "only their own" in err

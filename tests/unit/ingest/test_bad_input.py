@@ -98,6 +98,27 @@ def test_G01_G02_everything_at_once() -> None:
     assert [r["job_id"] for r in found.rows("jobs")] == [100, 101]
 
 
+@pytest.mark.parametrize("text", ["unit\x1fseparator", "\x1f", "\x1fbegins", "ends\x1f", "a\x1fb\x1fc", "two\nlines\x1fand"])
+def test_G01_even_the_unit_separator_in_a_name(text: str) -> None:
+    """sbatch takes it, and the command line repeats it."""
+    odd = {"JobName": text, "SubmitLine": f"sbatch -J {text} run.sh"}
+    rows = ({"JobID": "99", "JobIDRaw": "99"}, odd, {"JobID": "101", "JobIDRaw": "101"})
+    found = read("sacct", sacct_text(*rows))
+    assert found.causes == []
+    assert [(r["job_id"], r["name"], r["submit_line"], r["work_dir"]) for r in found.rows("jobs")] == [
+        (99, "train", "sbatch run.sh", "/home/alice"), (100, text, f"sbatch -J {text} run.sh", "/home/alice"),
+        (101, "train", "sbatch run.sh", "/home/alice")]
+    assert found.all_lines_told()
+
+
+def test_G01_unit_separator_in_the_last_name_of_squeue() -> None:
+    lines = [["JOBID", "STATE", "SUBMIT_TIME", "NAME"], ["1", "PENDING", "2026-06-01T08:00:00", "unit\x1fseparator"],
+             ["2", "PENDING", "2026-06-01T08:00:00", "train"]]
+    found = read("squeue", "".join("\x1f".join([*line, ""]) + "\n" for line in lines))
+    assert [(r["job_id"], r["name"]) for r in found.rows("queue")] == [(1, "unit\x1fseparator"), (2, "train")]
+    assert found.causes == []
+
+
 def test_constraints_with_alternatives() -> None:
     assert job({"Constraints": "a100|v100"}, delimiter="|")["constraints"] == "a100|v100"
 
@@ -207,7 +228,7 @@ def test_step_of_another_job_does_not_join_it() -> None:
 
 
 def test_what_is_kept_unread_is_told() -> None:
-    assert read("jobs_detail", "JobId=1\n").report.kept == ["scontrol show job"]
+    assert read("sdiag", "*******************\nsdiag output at ...\n").report.kept == ["sdiag"]
     no_submit = read("sacct", sacct_text({}, without=("Submit",)))
     assert no_submit.report.kept == ["sacct without Submit: its rows cannot be told apart as jobs"]
     assert read("sacct", "NODELIST|STATE\nn1|idle\n").report.kept == ["sinfo where sacct was expected"]

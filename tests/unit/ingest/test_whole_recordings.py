@@ -92,8 +92,8 @@ def test_pending_reasons_survive(recording: Read) -> None:
     lake, _, _ = recording
     queue = lake.read("queue", ["state", "reason"]).to_pylist()
     reasons = {q["reason"] for q in queue if q["state"] == "PENDING"}
-    assert {"Priority", "Resources", "Dependency", "DependencyNeverSatisfied", "BeginTime", "JobHeldUser", "JobHeldAdmin", "ReqNodeNotAvail",
-            "QOSMaxGRESPerUser", "AssocGrpCpuLimit", "PartitionTimeLimit", "Licenses", "Reservation"} <= reasons
+    assert {"Priority", "Resources", "Dependency", "DependencyNeverSatisfied", "BeginTime", "JobHeldUser", "JobHeldAdmin",
+            "ReqNodeNotAvail", "QOSMaxGRESPerUser", "AssocGrpCpuLimit", "PartitionTimeLimit", "Licenses", "Reservation"} <= reasons
     assert len(reasons) >= 38
 
 

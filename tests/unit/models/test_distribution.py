@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from queuecast.models.distribution import kaplan_meier
 
-samples = st.lists(st.tuples(st.floats(0, 1e6).map(lambda x: round(x, 3)), st.booleans(), st.sampled_from([0.25, 1.0, 3.0])), min_size=1, max_size=40)
+seconds = st.floats(0, 1e6).map(lambda x: round(x, 3))
+samples = st.lists(st.tuples(seconds, st.booleans(), st.sampled_from([0.25, 1.0, 3.0])), min_size=1, max_size=40)
 
 
 def reference(waits: np.ndarray, started: np.ndarray, weights: np.ndarray, at: float) -> float:  # type: ignore[type-arg]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from queuecast.collect.columns import Columns, Env
 from queuecast.collect.convert import cast_whole
 from queuecast.collect.framing import Frame
-from queuecast.collect.tables.values import rows
+from queuecast.collect.tables.values import rows, without
 from queuecast.errors import ParseError
 from queuecast.slurmtext.durations import parse_elapsed, parse_limit
 from queuecast.slurmtext.nulls import NAMES, WORDS
@@ -40,7 +40,7 @@ def read_priorities(frames: Iterator[Frame], env: Env) -> Result:
             "partition_factor": factor,
             "qos_factor": _int(c, "qos"), "nice": _int(c, "nice"), "tres": c.text("tres"),
         }, c.n)
-        yield "priorities", table.filter(pa.array(~bad)) if bad.any() else table
+        yield "priorities", without(table, bad)
 
 
 def read_shares(frames: Iterator[Frame], env: Env) -> Result:
@@ -64,7 +64,7 @@ def read_shares(frames: Iterator[Frame], env: Env) -> Result:
             "effective_usage": c.floats("effectvusage"), "fairshare": c.floats("fairshare"), "level_fs": c.floats("levelfs"),
             "tres_run_mins": c.text("tresrunmins"), "grp_tres_mins": c.text("grptresmins"),
         }, c.n)
-        yield "shares", table.filter(pa.array(~bad)) if bad.any() else table
+        yield "shares", without(table, bad)
 
 
 _QOS = {
@@ -90,7 +90,7 @@ def read_qos(frames: Iterator[Frame], env: Env) -> Result:
             "grace_time_s": c.parsed("grace", _seconds, (pa.int64(),), "gracetime")[0], **_walls(c),
             **{k: c.whole(v) for k, v in counts.items()}, **{k: c.text(v) for k, v in _QOS.items()},
         }, c.n)
-        yield "qos", table.filter(pa.array(~bad)) if bad.any() else table
+        yield "qos", without(table, bad)
 
 
 def read_associations(frames: Iterator[Frame], env: Env) -> Result:
@@ -121,7 +121,7 @@ def read_events(frames: Iterator[Frame], env: Env) -> Result:
             "state": pc.utf8_upper(c.text("state")), "reason": c.text("reason", null=NAMES | WORDS), "user": c.text("user"),
             "observed_at": c.observed(),
         }, c.n)
-        yield "events", table.filter(pa.array(~bad)) if bad.any() else table
+        yield "events", without(table, bad)
 
 
 def _walls(c: Columns) -> dict[str, pa.Array]:

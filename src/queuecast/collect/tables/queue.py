@@ -47,12 +47,7 @@ Ints = npt.NDArray[np.int64]
 
 def read(frames: Iterator[Frame], env: Env, tracked: bool) -> Result:
     """Rows of ``queue``, and of ``jobs`` (completeness 0) for the last sight of each job."""
-    for frame in frames:
-        c = Columns(frame, env)
-        base, sound = _common(c)
-        if not sound.all():
-            c = c.at(np.flatnonzero(sound))
-            base, _ = _common(c)
+    for c, base in _sound(frames, env):
         queue, more = _queue(c, base, tracked)
         yield "queue", rows("queue", queue, c.n)
         jobs = _jobs(c, queue, more)
@@ -62,12 +57,7 @@ def read(frames: Iterator[Frame], env: Env, tracked: bool) -> Result:
 
 def read_start(frames: Iterator[Frame], env: Env) -> Result:
     """Rows of ``estimates``."""
-    for frame in frames:
-        c = Columns(frame, env)
-        base, sound = _common(c)
-        if not sound.all():
-            c = c.at(np.flatnonzero(sound))
-            base, _ = _common(c)
+    for c, base in _sound(frames, env):
         if not c.has("starttime"):
             continue
         estimate = c.times("starttime").values
@@ -81,6 +71,17 @@ def read_start(frames: Iterator[Frame], env: Env) -> Result:
                 "nodes")[0],
             "sched_nodes": c.text("schednodes", null=NODES), "reason": _reason(c)[0],
         }, c.n)
+
+
+def _sound(frames: Iterator[Frame], env: Env) -> Iterator[tuple[Columns, dict[str, pa.Array]]]:
+    """The rows of each frame that can be kept, with the columns of every squeue table."""
+    for frame in frames:
+        c = Columns(frame, env)
+        base, sound = _common(c)
+        if not sound.all():
+            c = c.at(np.flatnonzero(sound))
+            base, _ = _common(c)
+        yield c, base
 
 
 def _common(c: Columns) -> tuple[dict[str, pa.Array], npt.NDArray[np.bool_]]:
@@ -147,7 +148,7 @@ def _queue(c: Columns, base: dict[str, pa.Array], tracked: bool) -> tuple[dict[s
         "sched_nodes": c.text("schednodes", null=NODES), "constraints": c.text("features"), "reservation": c.text("reservation"),
         "licenses": c.text("licenses"),
     }
-    more = {"pending": pending, "end": pc.if_else(ended, end, none), "never": never, "has_tres": tres[2]}
+    more = {"pending": pending, "end": pc.if_else(ended, end, none)}
     return queue, more
 
 
@@ -214,13 +215,12 @@ def _jobs(c: Columns, queue: dict[str, pa.Array], more: dict[str, pa.Array]) -> 
         "priority",
         "node_list", "constraints", "reservation", "licenses", "observed_at")}
     run, null = pc.invert(pending).take(take), pa.scalar(None, pa.int64())
-    for name, source in (("nodes", "nodes"), ("cpus", "cpus"), ("gpus", "gpus")):
-        values = queue[source].take(take)
+    for name in ("nodes", "cpus", "gpus"):
+        values = queue[name].take(take)
         out[f"{name}_req"] = pc.if_else(run, null, values) if name != "gpus" else values
         out[f"{name}_alloc"] = pc.if_else(run, values, null)
     out["gpu_type_req"] = pc.if_else(run, pa.scalar(None, pa.string()), queue["gpu_type"].take(take))
     out["gpu_type_alloc"] = pc.if_else(run, queue["gpu_type"].take(take), pa.scalar(None, pa.string()))
-    out["gpus_req"] = queue["gpus"].take(take)
     out["end"] = more["end"].take(take)
     out["elapsed_s"] = pc.if_else(run, queue["elapsed_s"].take(take), null)
     out["restarts"] = c.whole("restartcount").take(take)

@@ -29,6 +29,7 @@ from queuecast.collect.tables.values import (
     run_time,
     tres_parser,
     whole_seconds,
+    without,
 )
 from queuecast.slurmtext.durations import parse_limit, parse_limit_minutes
 from queuecast.slurmtext.nulls import NAMES, NODES, TEXT
@@ -99,12 +100,12 @@ def _block(frame: Frame, env: Env, tracked: bool) -> Result:
     steps = columns.at(np.flatnonzero(step))
     if steps.n:
         table, cpu, rss = steps_of(steps, owner, jobs)
-        usage_by_job(jobs, owner, cpu, rss, table)
+        usage_by_job(jobs, owner, cpu, rss)
         yield "steps", table.filter(pc.is_valid(table["job_submit"]))
     marks["runaway_repaired"] = _runaway(jobs, env, owner)
     jobs["anomalies"] = anomalies.text(marks, len(job_rows))
     table = rows("jobs", jobs, len(job_rows))
-    yield "jobs", table if sound.all() else table.filter(pa.array(sound))
+    yield "jobs", without(table, ~sound)
 
 
 def _jobs(c: Columns, tracked: bool) -> tuple[dict[str, pa.Array], Mask, dict[str, Mask]]:

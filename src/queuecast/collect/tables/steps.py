@@ -83,10 +83,9 @@ def steps_of(c: Columns, owner: Ints, jobs: dict[str, pa.Array]) -> tuple[pa.Tab
     return table, _floats(cpu) * here, _floats(rss) * here
 
 
-def usage_by_job(jobs: dict[str, pa.Array], owner: Ints, cpu: Floats, rss: Floats, steps: pa.Table) -> None:
+def usage_by_job(jobs: dict[str, pa.Array], owner: Ints, cpu: Floats, rss: Floats) -> None:
     """The job's MaxRSS is the highest of its steps (a lower bound where they overlap); its CPU time is on the job row,
     and the sum over the steps where that says nothing."""
-    del steps
     n = len(jobs["job_id"])
     highest = np.full(n, -1.0)
     known = ~np.isnan(rss) & (owner >= 0)

@@ -128,3 +128,8 @@ def rows(table: str, columns: dict[str, pa.Array], n: int) -> pa.Table:
     if unknown:
         raise KeyError(f"{table} has no column {sorted(unknown)}")
     return pa.table([columns[f.name].cast(f.type) if f.name in columns else pa.nulls(n, f.type) for f in schema], schema=schema)
+
+
+def without(table: pa.Table, bad: Mask) -> pa.Table:
+    """The table without those rows."""
+    return table.filter(pa.array(~bad)) if bad.any() else table
