@@ -31,6 +31,9 @@ from queuecast.slurmtext.reasons import parse_reason
 from queuecast.store.files import instant
 from queuecast.store.lake import Lake
 
+SLACK = timedelta(days=1)
+"""Read that much more history, so that questions about nearby moments need no reading."""
+
 STALE = timedelta(hours=1)
 """Older data is said to be old."""
 
@@ -61,16 +64,17 @@ class Forecaster:
         return data_until(self.lake, self.cluster)
 
     def history(self, at: datetime) -> History:
-        """Jobs of the last weeks before ``at``, read once for nearby instants of one state of the lake."""
+        """Jobs of the last weeks before ``at`` and up to the newest: read once for one state of the lake.
+
+        What became eligible or started after the instant asked about is left out where the history is used.
+        """
         version = self.lake.manifest.version
         kept = self._history
-        if kept and kept[0] == version and kept[1] <= at - HISTORY + timedelta(days=2) and at <= kept[2]:
+        if kept and kept[0] == version and kept[1] <= at - HISTORY and at <= kept[2]:
             return kept[3]
-        newest = self.newest()
-        # For the present the kept history serves until the lake changes; a replay serves the instants before it.
-        until = max(at, newest) + timedelta(days=1) if newest and at >= newest else at
-        history = load_history(self.lake, self.cluster, since=at - HISTORY, until=until)
-        self._history = (version, at - HISTORY, until, history)
+        since, until = at - HISTORY - SLACK, max(at, self.newest() or at) + SLACK
+        history = load_history(self.lake, self.cluster, since=since, until=until)
+        self._history = (version, since, until, history)
         return history
 
     def when(self, request: Request, at: datetime, viewer: Viewer | None = None) -> WaitAnswer:

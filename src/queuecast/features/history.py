@@ -120,13 +120,13 @@ class History:
             return (np.nan_to_num(self.gpus) > 0).astype(np.int64)
         return self.codes[name]
 
-    def like(self, dims: tuple[str, ...], key: Sequence[int], before: float, most: int) -> Ints:
-        """The last ``most`` rows that became eligible before ``before`` and equal ``key`` in ``dims``."""
+    def like(self, dims: tuple[str, ...], key: Sequence[int], since: float, before: float, most: int) -> Ints:
+        """The last ``most`` rows that became eligible in [since, before) and equal ``key`` in ``dims``."""
         if dims not in self._groups:
             self._groups[dims] = _Groups([self.column(d) for d in dims], len(self))
         rows = self._groups[dims].rows(key)
-        stop = int(np.searchsorted(self.eligible[rows], before))
-        return rows[max(0, stop - most) : stop]
+        first, stop = (int(i) for i in np.searchsorted(self.eligible[rows], [since, before]))
+        return rows[max(first, stop - most) : stop]
 
 
 class _Groups:

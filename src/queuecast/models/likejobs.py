@@ -32,6 +32,9 @@ LEVELS: tuple[tuple[tuple[str, ...], int], ...] = (
 MOST = 800
 """At most so many of the latest like jobs."""
 
+WINDOW_S = 45 * 86400.0
+"""Jobs that became eligible longer ago say nothing any more."""
+
 HALF_LIFE_S = 3 * 86400.0
 """A job that became eligible that much earlier counts half."""
 
@@ -114,7 +117,7 @@ def _level(history: History, key: Key, dims: tuple[str, ...], at: float, without
     found = []
     for partition in partitions:
         codes = key.codes(history, partition)
-        found.append(history.like(dims, [codes[d] for d in dims], at, MOST))
+        found.append(history.like(dims, [codes[d] for d in dims], at - WINDOW_S, at, MOST))
     rows = np.sort(np.concatenate(found))[-MOST:]  # row numbers ascend with eligible time
     rows = rows[rows != without]
     if not len(rows):

@@ -10,15 +10,16 @@ import numpy as np
 
 from queuecast.errors import NoDataError
 from queuecast.features.history import History, load_history
-from queuecast.models.backtest import ENOUGH, MODES, TRIALS, run_trials
+from queuecast.models.backtest import ENOUGH, MODES, SPAN_S, TRIALS, run_trials
+from queuecast.models.likejobs import WINDOW_S
 from queuecast.models.saving import Model
 from queuecast.models.slurmrecord import slurm_record
 
 if TYPE_CHECKING:
     from queuecast.store.lake import Lake
 
-HISTORY = timedelta(days=45)
-"""How far back like jobs are looked for."""
+HISTORY = timedelta(seconds=WINDOW_S + SPAN_S)
+"""How far back jobs are read: the answers that are made again look back from their own moment."""
 
 CLAIMS = (0.5, 0.8, 0.95)
 

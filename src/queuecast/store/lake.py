@@ -35,7 +35,11 @@ GRACE = timedelta(minutes=15)
 """Replaced files stay that long for readers that began before."""
 
 TOO_MANY = 12
-"""More files than that in a partition are merged into one, so that reading stays fast."""
+"""With more files than that in a partition the small ones are merged, so that reading stays fast."""
+
+SMALL = 50_000
+"""Rows of a file that is merged whatever it meets; a larger one only with about a quarter of its own size, so that a
+month of snapshots is not written anew for each of them."""
 
 
 class Lake:
@@ -224,7 +228,7 @@ class Transaction:
         # Rows with one key have one partition time, so only files whose span touches ours can share a key.
         touching = [f for f in here if not low or not f.low or (f.low <= high and low <= f.high)]
         if len(here) - len(touching) >= TOO_MANY:
-            touching = here
+            touching = touching + _small_ones([f for f in here if f not in touching], pq.read_metadata(staged).num_rows)
         folder = Path("data") / table / safe_name(cluster) / (month or "undated")
         (self.lake.path / folder).mkdir(parents=True, exist_ok=True)
         target = self.lake.path / folder / f"{uuid.uuid4().hex}.parquet"
@@ -246,6 +250,17 @@ class Transaction:
             min(lows, default=""),
             max(highs, default=""),
         ), touching
+
+
+def _small_ones(files: list[DataFile], rows: int) -> list[DataFile]:
+    """Files to merge with ``rows`` new rows: smallest first, as long as the next is not much larger than all before it."""
+    chosen = []
+    for file in sorted(files, key=lambda f: f.rows):
+        if file.rows > max(SMALL, 4 * rows):
+            break
+        chosen.append(file)
+        rows += file.rows
+    return chosen
 
 
 def _latest_reading(lake: Lake, table: str) -> dict[str, pa.Table]:

@@ -157,6 +157,26 @@ def test_many_small_readings_are_merged(lake: Lake) -> None:
     assert len(lake.manifest.of("queue")) < 20
 
 
+def test_large_files_are_left_alone_by_small_readings(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("queuecast.store.lake.SMALL", 10)
+
+    def snapshot(minute: int, jobs: int) -> pa.Table:
+        at = datetime(2026, 6, 1, tzinfo=UTC) + timedelta(minutes=minute)
+        return pa.table(
+            {"cluster": ["c"] * jobs, "observed_at": [at] * jobs, "job_id": list(range(jobs)), "job_id_text": list(map(str, range(jobs)))}
+        )
+
+    with lake.transaction("large") as tx:
+        tx.append("queue", snapshot(0, 5000))
+    large = lake.manifest.of("queue")[0]
+    for minute in range(1, 60):
+        with lake.transaction("small") as tx:
+            tx.append("queue", snapshot(minute, 3))
+    assert large in lake.manifest.of("queue")
+    assert len(lake.manifest.of("queue")) < 30
+    assert lake.read("queue").num_rows == 5000 + 59 * 3
+
+
 def test_unknown_columns_and_missing_lakes_are_told(lake: Lake, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no column"), lake.transaction("t") as tx:
         tx.append("jobs", pa.table({"cluster": ["c"], "bogus": [1]}))
