@@ -23,8 +23,11 @@ MODES: tuple[Mode, ...] = ("submit", "pending")
 SPAN_S = 14 * 86400.0
 """Answers of the last two weeks are tried."""
 
-TRIALS = 250
+TRIALS = 200
 """At most so many: the latest ones."""
+
+ENOUGH_STARTS = 20
+"""With fewer starts among the answers that are counted, how many held is not known."""
 
 ENOUGH = 40
 """With fewer trials in a partition, those of the whole cluster are used."""
@@ -49,7 +52,7 @@ class Trials:
         half = len(order) // 2
         before, later = order[:half], order[half:]
         # Answers are counted whose outcome is known; the first half teaches only what was known then.
-        if half < 10:
+        if half < 10 or np.count_nonzero(self.started[later]) < ENOUGH_STARTS:
             return float("nan"), 0
         map_ = Calibration.fit(self.level[before], self.started[before])
         # Jobs that still wait count as well, as censored: the started ones alone would be the quick ones.

@@ -17,7 +17,7 @@ from queuecast.features.history import Flags, Floats
 from queuecast.models.distribution import WaitDistribution
 
 GRID = np.linspace(0.0, 1.0, 201)
-FULL_TRUST = 60.0
+FULL_TRUST = 150.0
 """So many past answers count as much as the assumption that nothing needs correcting."""
 
 

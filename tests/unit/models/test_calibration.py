@@ -21,8 +21,8 @@ def test_an_overconfident_model_is_widened_until_it_holds() -> None:
     """Waits spread twice as far (in log) as the model says: its 80 % interval holds 48 %, the corrected one 80 %."""
     rng = np.random.default_rng(2)
     model = kaplan_meier(np.exp(8 + rng.standard_normal(500)), np.ones(500, bool))
-    past, later = np.exp(8 + 2 * rng.standard_normal(400)), np.exp(8 + 2 * rng.standard_normal(4000))
-    honest = CalibratedWait(model, Calibration.fit(model.cdf(past), np.ones(400, bool)))
+    past, later = np.exp(8 + 2 * rng.standard_normal(3000)), np.exp(8 + 2 * rng.standard_normal(4000))
+    honest = CalibratedWait(model, Calibration.fit(model.cdf(past), np.ones(3000, bool)))
     plain = CalibratedWait(model, Calibration.none())
 
     def held(wait: CalibratedWait) -> float:
