@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -108,3 +109,17 @@ def test_clock_and_zone(seen: Seen, queuecast: Queuecast) -> None:
     for table in ("queue", "nodes", "jobs"):
         newest = max(r["observed_at"] for r in queuecast.rows(table))
         assert abs(newest - datetime.now(UTC)) < timedelta(minutes=5)
+
+
+def test_backfill_finds_the_same_jobs_and_then_nothing_more(seen: Seen, queuecast: Queuecast, tmp_path: Path) -> None:
+    """Older history, window by window, into a lake of its own."""
+    other = Queuecast(queuecast.cluster, tmp_path / "lake")
+    other.run("backfill", "--since", "1d", "--window", "0.4", "--pause", "0", "--json")
+    found = {(r["job_id"], r["submit"]) for r in other.rows("jobs")}
+    collected = {(r["job_id"], r["submit"]): r for r in queuecast.rows("jobs") if r["source"] == "sacct"}
+    assert found >= {k for k, r in collected.items() if r["completeness"] == 3}
+    assert other.rows("rejects") == []
+    rows = len(other.rows("jobs"))
+    told = json.loads(other.run("backfill", "--since", "1d", "--window", "0.4", "--pause", "0", "--json").stdout)
+    assert len(other.rows("jobs")) >= rows
+    assert told["failures"] == []
