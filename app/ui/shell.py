@@ -16,8 +16,10 @@ import streamlit as st
 from app.ui.words import clock_time, span
 from queuecast import clock
 from queuecast.answers.forecast import STALE, Forecaster
+from queuecast.answers.scoring import is_live, keep_answer, predictions_of
 from queuecast.answers.viewer import Viewer
-from queuecast.errors import QueuecastError, UsageError
+from queuecast.answers.wait import WaitAnswer
+from queuecast.errors import QueuecastError, StoreError, UsageError
 from queuecast.i18n import _, available_languages, get_language, set_language
 from queuecast.store.lake import Lake
 
@@ -177,13 +179,27 @@ def _cluster(names: list[str]) -> str:
     return chosen
 
 
+def keep(frame: Frame, answer: WaitAnswer) -> None:
+    """Log an answer about the present for the track record, once a question and not at each redrawing of the page."""
+    if not is_live(answer, clock.now()):
+        return
+    question = (answer.cluster, answer.job_id, answer.request, int(answer.at.timestamp()) // 300)
+    if st.session_state.get("kept") == question:
+        return
+    st.session_state["kept"] = question
+    try:
+        keep_answer(predictions_of(frame.lake), answer)
+    except StoreError:
+        st.session_state["kept"] = None  # a log that cannot be written is no reason to withhold the answer
+
+
 def _no_lake(path: str) -> None:
     with st.container(border=True, key="empty"):
         st.markdown("#### :material/database_off: " + _("There is no data folder yet"))
         if path:
             st.text(_("Nothing is at {path}.").format(path=path))
         st.text(_("queuecast answers from a folder with your cluster's history, the lake. Make one, then start the app on it:"))
-        st.code("queuecast --lake LAKE collect\nqueuecast --lake LAKE serve", language="bash")
+        st.code("queuecast collect --lake LAKE\nqueuecast serve --lake LAKE", language="bash")
 
 
 def _empty_lake() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from app.ui.answer import show_answer
 from app.ui.question import ask, asked, asked_at, to_request
-from app.ui.shell import friendly, open_frame
+from app.ui.shell import friendly, keep, open_frame
 
 from queuecast.i18n import _
 
@@ -24,6 +24,7 @@ with right, friendly():
                 answer = forecaster.when_job(question["job"], at, frame.viewer)
             else:
                 answer = forecaster.when(to_request(question, frame.viewer.user), at, frame.viewer)
+        keep(frame, answer)
         show_answer(frame, answer)
     else:
         with st.container(border=True, key="invite"):

@@ -57,11 +57,3 @@ def parse_instant(text: str, zone: str | None = None) -> datetime:
     if value.tzinfo is None:
         value = value.replace(tzinfo=ZoneInfo(zone or local_zone()))
     return value.astimezone(UTC)
-
-
-def parse_span(text: str) -> int:
-    """A length of time such as ``30d``, ``12h``: seconds. Raises ``UsageError``."""
-    found = _AGO.match(text.strip())
-    if not found:
-        raise UsageError(f"not a length of time: {text!r}", "write 30d, 12h, 90min")
-    return int(found[1]) * _UNIT[found[2]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from madelake import ENDED, FORGOTTEN, HELD, HOSTILE, HOSTILE_JOB, NEVER, NEWEST
 from streamlit.testing.v1 import AppTest
 
 from queuecast import clock
+from queuecast.answers.scoring import predictions_of
 from queuecast.store.lake import Lake
 
 Opener = Callable[..., AppTest]
@@ -212,3 +214,17 @@ def test_the_language_of_the_link(open_app: Opener, campus: Path, monkeypatch: p
     monkeypatch.setattr(i18n, "_catalogue", lambda: loud if i18n.get_language() == "zh_CN" else quiet())
     assert open_app(campus, lang="zh").header[0].value == "HOW LONG WILL IT WAIT?"
     assert open_app(campus).header[0].value == "How long will it wait?"
+
+
+def test_answers_about_now_are_kept_once_a_question(
+    open_app: Opener, campus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    shutil.copytree(campus, lake, ignore=shutil.ignore_patterns("predictions.sqlite*"))
+    log = predictions_of(Lake.open(lake))
+    monkeypatch.setattr(clock, "now", lambda: NEWEST + timedelta(minutes=2))
+    app = open_app(lake, job=str(PENDING))
+    app.run()  # a redrawing asks nothing anew
+    assert [p.job_id for p in log.unscored("campus")] == [PENDING]
+    open_app(lake, job=str(PENDING), at=(NEWEST - timedelta(hours=4)).strftime("%Y-%m-%dT%H:%MZ"))
+    assert len(log.unscored("campus")) == 1, "the outcome of a past moment is known: it proves nothing"

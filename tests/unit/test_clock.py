@@ -1,4 +1,4 @@
-"""Instants and spans as typed."""
+"""Instants as typed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 import time_machine
 
-from queuecast.clock import parse_instant, parse_span
+from queuecast.clock import parse_instant
 from queuecast.errors import UsageError
 
 
@@ -32,9 +32,3 @@ def test_instants(text: str, zone: str, value: datetime) -> None:
 def test_what_is_no_time_is_told(text: str) -> None:
     with pytest.raises(UsageError):
         parse_instant(text)
-    with pytest.raises(UsageError):
-        parse_span(text)
-
-
-def test_spans() -> None:
-    assert [parse_span(t) for t in ("30d", "12h", "90min", "2w", "5s")] == [2592000, 43200, 5400, 1209600, 5]

@@ -121,6 +121,7 @@ class Forecaster:
             reason_text=job.reason_text or job.reason if job else None,
             freshness=Freshness(data_at, (at - data_at).total_seconds() if data_at else None, self._model_name(at)),
             notes=(*request.assumed, *_notes(job, request, at, data_at, like, wait)),
+            raw_job_id=job.job_id if job else None,
             submitted_at=job.submit if job else None,
             eligible_at=job.eligible if job else None,
             started_at=job.start if job else None,

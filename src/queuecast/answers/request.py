@@ -150,10 +150,3 @@ def _memory(options: Mapping[str, str], nodes: int, cpus: int, gpus: int) -> int
             # --mem=0 is all of the node: not known here
             return size.bytes * times if size.bytes else None
     return None
-
-
-def same_request(a: Request, b: Request) -> bool:
-    """Whether a later job is the one that was asked about."""
-    return (
-        a.gpus == b.gpus and (a.gpu_type or "") == (b.gpu_type or "") and a.limit_s == b.limit_s and set(b.partitions) <= set(a.partitions)
-    )

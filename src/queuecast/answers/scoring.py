@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queuecast.answers.lookup import KnownJob
 from queuecast.answers.wait import WaitAnswer
 from queuecast.store.files import instant
 from queuecast.store.predictions import Logged, Predictions
@@ -36,15 +35,15 @@ class Score:
     median_abs_error_s: float | None
 
 
-def keep_answer(log: Predictions, answer: WaitAnswer, job: KnownJob | None, user: str | None) -> None:
-    """Log an answer that predicts something. Answers about replayed moments are not kept: their outcome is known."""
+def keep_answer(log: Predictions, answer: WaitAnswer) -> None:
+    """Log an answer that predicts something, under the job's owner or whoever asked."""
     if answer.status == "estimate":
         log.add(
             at=answer.at,
             cluster=answer.cluster,
-            job_id=job.job_id if job else None,
-            job_submit=job.submit if job else None,
-            user=job.user if job else user,
+            job_id=answer.raw_job_id,
+            job_submit=answer.submitted_at,
+            user=answer.request.user,
             model=answer.freshness.model,
             answer=answer.as_json(),
         )
@@ -135,5 +134,5 @@ def predictions_of(lake: Lake) -> Predictions:
 
 
 def is_live(answer: WaitAnswer, now: datetime) -> bool:
-    """Whether the answer speaks of the present, so that its outcome is not known yet."""
+    """Whether the answer speaks of the present: only then is its outcome not known yet, and the answer worth keeping."""
     return abs((now - answer.at).total_seconds()) < 300

@@ -103,6 +103,7 @@ class WaitAnswer:
     reason_text: str | None
     freshness: Freshness
     notes: tuple[str, ...]
+    raw_job_id: int | None = None
     submitted_at: datetime | None = None
     eligible_at: datetime | None = None
     started_at: datetime | None = None
@@ -124,6 +125,7 @@ class WaitAnswer:
             "cluster": self.cluster,
             "at": iso(self.at),
             "job_id": self.job_id,
+            "raw_job_id": self.raw_job_id,
             "request": _request(self.request),
             "waited_s": _round(self.waited_s),
             "median_wait_s": _round(self.median_s),

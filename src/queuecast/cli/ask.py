@@ -23,7 +23,6 @@ from queuecast.errors import StoreError, UsageError
 from queuecast.i18n import _
 
 if TYPE_CHECKING:
-    from queuecast.answers.lookup import KnownJob
     from queuecast.answers.wait import WaitAnswer
     from queuecast.store.lake import Lake
 
@@ -58,7 +57,6 @@ def when(
 ) -> None:
     """How long will this wait? For a request, a batch script, or a job in the queue."""
     from queuecast.answers.forecast import Forecaster
-    from queuecast.answers.lookup import find_job
     from queuecast.answers.request import from_options
 
     ctx = context(lake, cluster)
@@ -82,7 +80,6 @@ def when(
     forecaster = Forecaster(ctx.lake(), ctx.cluster)
     moment = ctx.at(at, forecaster.lake, forecaster.cluster)
     viewer = ctx.viewer(user)
-    job = None
     if target is not None and _is_job(target):
         if flags:
             raise UsageError(
@@ -90,7 +87,6 @@ def when(
                 _("leave {flags} out").format(flags=", ".join(f"--{f}" for f in flags)),
             )
         answer = forecaster.when_job(target, moment, viewer)
-        job = find_job(forecaster.lake, forecaster.cluster, target, moment)
     else:
         options = _script(target) if target is not None else {}
         if not options and not flags:
@@ -100,7 +96,7 @@ def when(
             )
         answer = forecaster.when(from_options({**options, **flags}, viewer.user), moment, viewer)
     if at is None and not no_log:  # the outcome of a replayed moment is known: it proves nothing
-        _keep(forecaster.lake, answer, job, viewer.user)
+        _keep(forecaster.lake, answer)
     if as_json:
         print_json(answer.as_json())
     elif parsable:
@@ -113,12 +109,12 @@ def when(
         print_lines(wait_lines(answer, ctx.zone, width()))
 
 
-def _keep(lake: Lake, answer: WaitAnswer, job: KnownJob | None, user: str | None) -> None:
+def _keep(lake: Lake, answer: WaitAnswer) -> None:
     """Log the answer. A log that cannot be written is no reason to withhold the answer."""
     from queuecast.answers.scoring import keep_answer, predictions_of
 
     try:
-        keep_answer(predictions_of(lake), answer, job, user)
+        keep_answer(predictions_of(lake), answer)
     except StoreError as error:
         typer.echo(f"queuecast: {error.message}", err=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,7 +11,6 @@ import pytest
 from tests.unit.synthetic import NOW, T0, job_rows, known_at, make_lake, table
 
 from queuecast.answers.forecast import Forecaster
-from queuecast.answers.lookup import find_job
 from queuecast.answers.request import Request
 from queuecast.answers.scoring import keep_answer, predictions_of, score_open, summary
 from queuecast.errors import StoreError
@@ -23,7 +23,7 @@ def test_answers_about_jobs_are_scored_when_they_start(tmp_path: Path) -> None:
     log, forecaster = predictions_of(lake), Forecaster(lake)
     waiting = [r for r in known_at(rows, at) if r["state"] == "PENDING"][:40]
     for row in waiting:
-        keep_answer(log, forecaster.when_job(str(row["job_id"]), at), find_job(lake, "toy", str(row["job_id"]), at), None)
+        keep_answer(log, forecaster.when_job(str(row["job_id"]), at))
     assert score_open(lake, log, "toy") == 0
     with lake.transaction("later") as tx:
         tx.append("jobs", table("jobs", rows))
@@ -49,8 +49,8 @@ def test_a_question_before_submitting_meets_the_job_that_followed(tmp_path: Path
     lake = make_lake(tmp_path / "lake", rows)
     log = predictions_of(lake)
     ask = Request(partitions=("gpu",), gpus=4, gpu_type="a100", cpus=8, limit_s=job["limit_s"], account="vision", qos="normal")
-    keep_answer(log, Forecaster(lake).when(ask, at), None, "alice")
-    keep_answer(log, Forecaster(lake).when(ask, at), None, "nobody-here")
+    for user in ("alice", "nobody-here"):
+        keep_answer(log, Forecaster(lake).when(replace(ask, user=user), at))
     assert score_open(lake, log, "toy") == 2
     mine, lost = log.scored("toy")
     assert mine.outcome == "started"

@@ -94,5 +94,5 @@ def test_mutated_lines(kind: str, form: int, mutations: list[tuple[str, int, int
                                   b"JobID|State\n" * 200])
 @pytest.mark.parametrize("kind", sorted(FORMS))
 def test_junk(kind: str, junk: bytes) -> None:
-    read(kind, junk)
-    read(kind, fixture(FORMS[kind][0])[:400] + junk)
+    for raw in (junk, fixture(FORMS[kind][0])[:400] + junk):
+        assert read(kind, raw).all_lines_told()

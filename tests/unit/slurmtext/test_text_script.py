@@ -157,8 +157,9 @@ def test_quoted_values_come_back(wanted: dict[str, str]) -> None:
 @settings(deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_is_read(text: str) -> None:
-    parse_script(text)
-    parse_script(HEAD + "#SBATCH " + text)
+    for script in (text, HEAD + "#SBATCH " + text):
+        found = parse_script(script)
+        assert set(found.lines) == set(found.options)
 
 
 @settings(deadline=None)
