@@ -97,6 +97,11 @@ def short_day(local: datetime) -> str:
     return _("{weekday} {day} {month}").format(weekday=weekday, day=local.day, month=month)
 
 
+def day_month(local: datetime) -> str:
+    """``10 Jun``."""
+    return _("{day} {month}").format(day=local.day, month=_(MONTHS[local.month - 1]))
+
+
 def between(low: datetime, high: datetime, zone: tzinfo, now: datetime) -> str:
     """Two instants; the day is said once if it is the same."""
     first, last, today = low.astimezone(zone), high.astimezone(zone), now.astimezone(zone)

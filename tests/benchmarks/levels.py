@@ -34,11 +34,7 @@ CANDIDATES = {
         (("partition", "gpu_type", "size"), 15),
         *COARSE,
     ),
-    "with QOS": (
-        (("partition", "qos", "gpu_type", "size", "limit"), 15),
-        (("partition", "qos", "gpu_type", "size"), 15),
-        *COARSE,
-    ),
+    "with QOS": ((("partition", "qos", "gpu_type", "size", "limit"), 15), (("partition", "qos", "gpu_type", "size"), 15), *COARSE),
     "with QOS and account, no limit": (
         (("partition", "qos", "account", "gpu_type", "size"), 15),
         (("partition", "qos", "gpu_type", "size"), 15),

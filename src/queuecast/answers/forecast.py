@@ -6,12 +6,15 @@ at) and uses nothing later than ``at``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
 
+from queuecast.answers.factors import factors
+from queuecast.answers.learned import Learned, Learnt
 from queuecast.answers.lookup import KnownJob, find_job
 from queuecast.answers.request import Request
 from queuecast.answers.resolve import resolve
@@ -26,6 +29,7 @@ from queuecast.models.likejobs import Like, find_like
 from queuecast.models.saving import Model, load_model
 from queuecast.models.slurmrecord import SlurmRecord, slurm_record
 from queuecast.models.training import HISTORY, data_until
+from queuecast.models.waitmodel import Moved
 from queuecast.reasons import ReasonInfo, explain_reason
 from queuecast.slurmtext.reasons import parse_reason
 from queuecast.store.files import instant
@@ -36,6 +40,17 @@ SLACK = timedelta(days=1)
 
 STALE = timedelta(hours=1)
 """Older data is said to be old."""
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What was predicted, and on what it rests."""
+
+    status: Status
+    like: Like | None = None
+    wait: CalibratedWait | Learnt | None = None
+    honesty: Honesty | None = None
+    moved: Moved | None = None
 
 
 class Forecaster:
@@ -58,6 +73,7 @@ class Forecaster:
         self.cluster = next(n for n in names if cluster is None or n.casefold() == cluster.casefold())
         self.model: Model | None = load_model(lake.path / "models")
         self._history: tuple[int, datetime, datetime, History] | None = None
+        self._learned: Learned | None = None
 
     def newest(self) -> datetime | None:
         """When Slurm was last read for this cluster (UTC)."""
@@ -94,12 +110,12 @@ class Forecaster:
     def _answer(self, request: Request, at: datetime, job: KnownJob | None, reason: ReasonInfo | None) -> WaitAnswer:
         status = _status(job, reason)
         waited = _waited(job, at)
-        like, wait, honesty = None, None, None
+        told = _Told(status)
         if status in ("estimate", "not_eligible"):
-            status, like, wait, honesty = self._predict(status, request, at, job, waited or 0.0)
+            told = self._predict(status, request, at, job, waited or 0.0)
+        status, like, wait = told.status, told.like, told.wait
         newest = self.newest()
         data_at = min(newest, at) if newest else None
-        shares = [((1 - s) / 2, (1 + s) / 2) for s in LEVELS] if wait else []
         return WaitAnswer(
             status=status,
             cluster=self.cluster,
@@ -108,14 +124,10 @@ class Forecaster:
             job_id=job.text if job else None,
             waited_s=waited,
             median_s=float(wait.quantile(0.5)) if wait else None,
-            intervals=tuple(
-                Interval(s, float(wait.quantile(low)), float(wait.quantile(high)))
-                for s, (low, high) in zip(LEVELS, shares, strict=False)
-                if wait
-            ),
+            intervals=tuple(Interval(s, *wait.interval(s)) for s in LEVELS) if wait else (),
             within=tuple((float(h), float(wait.within(h * 3600.0))) for h in HOURS) if wait else (),
             basis=_basis(like, at) if like is not None else None,
-            honesty=honesty,
+            honesty=told.honesty,
             slurm=self._slurm(request, at, job),
             reason=reason if job else None,
             reason_text=job.reason_text or job.reason if job else None,
@@ -126,26 +138,38 @@ class Forecaster:
             eligible_at=job.eligible if job else None,
             started_at=job.start if job else None,
             ended_at=job.end if job else None,
+            factors=factors(told.moved, float(wait.quantile(0.5)), request.gpus) if wait else (),
         )
 
-    def _predict(
-        self, status: Status, request: Request, at: datetime, job: KnownJob | None, waited: float
-    ) -> tuple[Status, Like | None, CalibratedWait | None, Honesty | None]:
-        """Like jobs, their corrected distribution and how such answers held; or the status that says why not."""
+    def _predict(self, status: Status, request: Request, at: datetime, job: KnownJob | None, waited: float) -> _Told:
+        """The trained model where there is one for that moment, else what like jobs waited, its levels corrected; with
+        how such answers held. Or the status that says why not."""
         history = self.history(at)
         row = -1
         if job is not None:
             same = np.flatnonzero((history.job_id == job.job_id) & (history.eligible <= at.timestamp()))
             row = int(same[-1]) if len(same) else -1
         like = find_like(history, request.key, at.timestamp(), waited, without=row)
+        learned = self._learned_for(at)
+        if learned is not None:
+            wait, moved = learned.predict(history, request, at, row, waited, like)
+            return _Told(status, like, wait, learned.honesty(request, at, waited > 60), moved)
         if like is None or not like.started.any():
-            return "no_history", like, None, None
+            return _Told("no_history", like)
         mode: Mode = "pending" if waited > 60 else "submit"
         calibration, honesty = self._calibration(history, request, at, mode)
-        wait = CalibratedWait(like.distribution().after(waited), calibration)
-        if np.isinf(wait.quantile((1 - max(LEVELS)) / 2)):
-            return "beyond_history", like, None, None
-        return status, like, wait, honesty
+        corrected = CalibratedWait(like.distribution().after(waited), calibration)
+        if np.isinf(corrected.quantile((1 - max(LEVELS)) / 2)):
+            return _Told("beyond_history", like)
+        return _Told(status, like, corrected, honesty)
+
+    def _learned_for(self, at: datetime) -> Learned | None:
+        """The trained model, unless it knows more than was known at ``at`` or has not enough history."""
+        if self.model is None or self.model.data_until > at or self.cluster not in self.model.waits:
+            return None
+        if self._learned is None:
+            self._learned = Learned(self.lake, self.cluster, self.model.waits[self.cluster], self.model.records.get(self.cluster))
+        return self._learned
 
     def _model_name(self, at: datetime) -> str | None:
         return self.model.name if self.model and self.model.data_until <= at else None
@@ -242,7 +266,7 @@ def _basis(like: Like, at: datetime) -> Basis:
 
 
 def _notes(
-    job: KnownJob | None, request: Request, at: datetime, data_at: datetime | None, like: Like | None, wait: CalibratedWait | None
+    job: KnownJob | None, request: Request, at: datetime, data_at: datetime | None, like: Like | None, wait: CalibratedWait | Learnt | None
 ) -> list[str]:
     notes = []
     if data_at is None:

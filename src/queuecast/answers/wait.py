@@ -55,12 +55,28 @@ class Basis:
 @dataclass(frozen=True)
 class Honesty:
     """How such intervals held lately: of ``counted`` answers, the share inside the interval that claims ``claimed``.
-    ``corrected_by`` past answers stand behind the correction of the levels."""
+    ``corrected_by`` past answers stand behind the correction of the levels; ``days`` back reach those counted (None:
+    not told)."""
 
     claimed: float
     held: float | None
     counted: int
     corrected_by: int
+    days: int | None = None
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One topic's part in an answer: with what is usual in the partition instead, the median wait would be shorter by
+    ``seconds`` (negative: longer). ``feature`` stands for the topic with this job's value and the usual one in
+    ``unit``; empty where no number says much, None where it is not known."""
+
+    topic: str
+    seconds: float
+    feature: str
+    value: float | None
+    usual: float | None
+    unit: str
 
 
 @dataclass(frozen=True)
@@ -108,6 +124,7 @@ class WaitAnswer:
     eligible_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    factors: tuple[Factor, ...] = ()
 
     def interval(self, share: float) -> Interval | None:
         """The interval that claims ``share``."""
@@ -143,6 +160,7 @@ class WaitAnswer:
             "p_start_within": [{"hours": h, "p": round(p, 4)} for h, p in self.within],
             "like_jobs": None if self.basis is None else _basis(self.basis),
             "calibration": None if self.honesty is None else asdict(self.honesty),
+            "factors": [{**asdict(f), "seconds": round(f.seconds)} for f in self.factors],
             "slurm_estimate": None
             if self.slurm is None
             else {

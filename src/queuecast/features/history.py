@@ -29,15 +29,19 @@ Flags = npt.NDArray[np.bool_]
 COLUMNS = (
     "job_id",
     "het_offset",
+    "array_tasks",
     "user",
     "account",
     "partition",
     "qos",
+    "submit",
     "eligible",
     "start",
     "end",
     "limit_s",
+    "nodes_req",
     "cpus_req",
+    "mem_req_bytes",
     "gpus_req",
     "gpu_type_req",
     "array_throttle",
@@ -61,14 +65,23 @@ LIMIT_EDGES = (601, 3601, 4 * 3600 + 1, 12 * 3600 + 1, 86401, 2 * 86400 + 1)
 def size_class(gpus: Floats, cpus: Floats) -> Ints:
     """Size of a request: by GPUs (1, 2, 3-4, 5-8, 9-16, 17-32, more) or, without GPUs, by CPUs (1, 2-4, 5-16, 17-64,
     65-256, more). Unknown counts are taken as the smallest."""
-    with_gpu = np.nan_to_num(gpus) > 0
-    by_gpu = 10 + np.digitize(np.nan_to_num(gpus), GPU_EDGES)
-    return np.where(with_gpu, by_gpu, np.digitize(np.nan_to_num(cpus), CPU_EDGES)).astype(np.int64)
+    return np.where(gpus > 0, 10 + _reached(gpus, GPU_EDGES), _reached(cpus, CPU_EDGES))
 
 
 def limit_class(limit_s: Floats) -> Ints:
     """Time limit: up to 10 min, 1 h, 4 h, 12 h, 1 d, 2 d, longer or unlimited (nan)."""
-    return np.digitize(np.where(np.isnan(limit_s), np.inf, limit_s), LIMIT_EDGES).astype(np.int64)
+    count = np.full(len(limit_s), len(LIMIT_EDGES), np.int8)
+    for edge in LIMIT_EDGES:
+        count -= limit_s < edge
+    return count.astype(np.int64)
+
+
+def _reached(values: Floats, edges: Sequence[float]) -> Ints:
+    """How many of the edges each value has reached; nan none. For a few edges this is quicker than a search."""
+    count = np.zeros(len(values), np.int8)
+    for edge in edges:
+        count += values >= edge
+    return count.astype(np.int64)
 
 
 @dataclass
@@ -77,6 +90,7 @@ class History:
 
     Times are epoch seconds (UTC), nan where unknown; ``start`` and ``end`` are infinite where they have not
     happened. ``seen`` is when the row was last read. Texts are codes into ``words`` (case-folded, "" for null).
+    ``tasks`` is how many jobs a row stands for: an array that waits is one row until its tasks start. ``mem`` is bytes.
     """
 
     cluster: str
@@ -90,6 +104,10 @@ class History:
     start: Floats
     end: Floats
     seen: Floats
+    submit: Floats
+    tasks: Floats
+    nodes: Floats
+    mem: Floats
     _groups: dict[tuple[str, ...], _Groups] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -199,6 +217,10 @@ def from_rows(rows: pa.Table, cluster: str, since: datetime, until: datetime) ->
         time(start),
         time(_seconds(rows["end"])),
         _seconds(rows["observed_at"])[order],
+        _seconds(rows["submit"])[order],
+        np.fmax(column("array_tasks"), 1.0),
+        column("nodes_req"),
+        column("mem_req_bytes"),
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from queuecast.features.history import Flags, Floats
 from queuecast.models.distribution import WaitDistribution
+from queuecast.models.waits import two_ends
 
 GRID = np.linspace(0.0, 1.0, 201)
 FULL_TRUST = 150.0
@@ -34,11 +35,22 @@ class Calibration:
         return cls(GRID.copy(), 0)
 
     @classmethod
-    def fit(cls, levels: Floats, started: Flags, weights: Floats | None = None) -> Calibration:
-        """From model probabilities at the time of start (or, censored, at the last moment still pending)."""
+    def fit(
+        cls,
+        levels: Floats,
+        started: Flags,
+        weights: Floats | None = None,
+        prior: Calibration | None = None,
+        effective: float | None = None,
+        full_trust: float = FULL_TRUST,
+    ) -> Calibration:
+        """From model probabilities at the time of start (or, censored, at the last moment still pending). With few of
+        them the map is drawn towards ``prior`` (none: no change); ``effective`` is how many independent ones they are
+        worth (none: all)."""
+        before = GRID if prior is None else prior.honest
         count = len(levels)
         if not count:
-            return cls.none()
+            return cls(before.copy(), 0)
         w = np.ones(count) if weights is None else weights
         order = np.lexsort((~started, levels))
         u, d, w = levels[order], started[order], w[order]
@@ -52,8 +64,9 @@ class Calibration:
         keep = np.r_[knots[1:] > knots[:-1], True]
         raw = np.interp(GRID, knots[keep], values[keep])
         raw[-1] = 1.0
-        trust = count / (count + FULL_TRUST)
-        return cls(np.maximum.accumulate(trust * raw + (1 - trust) * GRID), count)
+        worth = count if effective is None else effective
+        trust = worth / (worth + full_trust)
+        return cls(np.maximum.accumulate(trust * raw + (1 - trust) * before), count)
 
     def probability(self, model: Floats | float) -> Floats:
         """Honest probability of what the model gives this probability."""
@@ -76,6 +89,11 @@ class CalibratedWait:
     def quantile(self, probability: Floats | float) -> Floats:
         """Seconds; infinite where the history does not reach."""
         return self.model.quantile(self.calibration.level(probability))
+
+    def interval(self, share: float) -> tuple[float, float]:
+        """Ends in seconds of the interval that claims ``share`` (``waits.two_ends``)."""
+        low, high = two_ends(*(self.quantile(p) for p in ((1 - share) / 2, share, (1 + share) / 2)))
+        return float(low), float(high)
 
     def within(self, seconds: Floats | float) -> Floats:
         """P(start within ``seconds``): rises with ``seconds``."""

@@ -10,20 +10,30 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import uuid
+import zipfile
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from queuecast.errors import StoreError
 from queuecast.models.calibration import Calibration
+from queuecast.models.record import TrackRecord
+from queuecast.models.savedparts import pack_record, pack_wait_model, unpack_record, unpack_wait_model
 from queuecast.models.slurmrecord import SlurmRecord
+from queuecast.models.waitmodel import WaitModel
 
-FORMAT = 1
+FORMAT = 2
 KEEP = 5
+KIND = "queuecast wait model"
+
+
+PART = re.compile(r"model\.json|calibration\.npz|(waits|record)[0-9]{1,4}\.npz")
 
 
 class ModelDamaged(StoreError):
@@ -34,7 +44,8 @@ class ModelDamaged(StoreError):
 class Model:
     """What ``queuecast train`` learns. Groups are (cluster, mode, partition); partition "*" is the whole cluster.
 
-    ``coverage`` maps a group to {claimed share: (share that held, answers counted)}.
+    ``coverage`` maps a group to {claimed share: (share that held, answers counted)}. ``waits`` are the wait models of
+    the clusters that have enough history, ``records`` what came of the answers that they made again.
     """
 
     trained_at: datetime
@@ -42,6 +53,8 @@ class Model:
     calibrations: dict[tuple[str, str, str], Calibration] = field(default_factory=dict)
     coverage: dict[tuple[str, str, str], dict[str, tuple[float, int]]] = field(default_factory=dict)
     slurm: dict[tuple[str, str], SlurmRecord] = field(default_factory=dict)
+    waits: dict[str, WaitModel] = field(default_factory=dict)
+    records: dict[str, TrackRecord] = field(default_factory=dict)
     name: str = ""
 
 
@@ -51,15 +64,14 @@ def save_model(folder: Path, model: Model) -> Path:
     target, staging = folder / name, folder / f".{name}"
     try:
         staging.mkdir(parents=True)
-        buffer = io.BytesIO()
         groups = list(model.calibrations)
-        np.savez(
-            buffer,
-            honest=np.array([model.calibrations[g].honest for g in groups]),
-            count=np.array([model.calibrations[g].count for g in groups], np.int64),
-        )
         parts = {
-            "calibration.npz": buffer.getvalue(),
+            "calibration.npz": _npz(
+                {
+                    "honest": np.array([model.calibrations[g].honest for g in groups]),
+                    "count": np.array([model.calibrations[g].count for g in groups], np.int64),
+                }
+            ),
             "model.json": json.dumps(
                 {
                     "trained_at": model.trained_at.isoformat(),
@@ -71,7 +83,11 @@ def save_model(folder: Path, model: Model) -> Path:
                 indent=1,
             ).encode(),
         }
-        manifest = {"format": FORMAT, "kind": "queuecast like-jobs", "sha256": {n: hashlib.sha256(b).hexdigest() for n, b in parts.items()}}
+        for number, (cluster, wait) in enumerate(model.waits.items()):
+            parts[f"waits{number}.npz"] = _npz({**pack_wait_model(wait), "cluster": np.array(cluster)})
+        for number, (cluster, record) in enumerate(model.records.items()):
+            parts[f"record{number}.npz"] = _npz({**pack_record(record), "cluster": np.array(cluster)})
+        manifest = {"format": FORMAT, "kind": KIND, "sha256": {n: hashlib.sha256(b).hexdigest() for n, b in parts.items()}}
         parts["manifest.json"] = json.dumps(manifest, indent=1).encode()
         for part, content in parts.items():
             with (staging / part).open("wb") as out:
@@ -103,14 +119,16 @@ def load_model(folder: Path) -> Model | None:
     path = folder / name
     try:
         manifest = json.loads((path / "manifest.json").read_bytes())
-        if manifest["format"] != FORMAT or manifest["kind"] != "queuecast like-jobs":
+        if manifest["format"] != FORMAT or manifest["kind"] != KIND:
             raise ModelDamaged(f"{path} is a model of another kind or version", hint)
         content = {}
-        for part in ("model.json", "calibration.npz"):
+        for part, digest in manifest["sha256"].items():
+            if not PART.fullmatch(part):
+                raise ModelDamaged(f"{path} names a part that is none: {part}", hint)
             content[part] = (path / part).read_bytes()
-            if hashlib.sha256(content[part]).hexdigest() != manifest["sha256"][part]:
+            if hashlib.sha256(content[part]).hexdigest() != digest:
                 raise ModelDamaged(f"{path / part} is not what was saved", hint)
-        arrays = np.load(io.BytesIO(content["calibration.npz"]), allow_pickle=False)
+        arrays = _arrays(content["calibration.npz"])
         raw = json.loads(content["model.json"])
         calibrations = {
             (g[0], g[1], g[2]): Calibration(h, int(c)) for g, h, c in zip(raw["groups"], arrays["honest"], arrays["count"], strict=True)
@@ -121,7 +139,25 @@ def load_model(folder: Path) -> Model | None:
             calibrations,
             {(g[0], g[1], g[2]): {k: (float(a), int(b)) for k, (a, b) in v.items()} for g, v in raw["coverage"]},
             {(g[0], g[1]): SlurmRecord(**r) for g, r in raw["slurm"]},
+            {str(a["cluster"]): unpack_wait_model(a) for a in _of(content, "waits")},
+            {str(a["cluster"]): unpack_record(a) for a in _of(content, "record")},
             name,
         )
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+    except (OSError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
         raise ModelDamaged(f"{path} is not a whole model ({type(error).__name__})", hint) from error
+
+
+def _npz(arrays: dict[str, npt.NDArray[np.generic]]) -> bytes:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]  # its stub takes a flag among the names
+    return buffer.getvalue()
+
+
+def _arrays(content: bytes) -> dict[str, npt.NDArray[np.generic]]:
+    """All arrays of a part; Python objects are refused."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as loaded:
+        return dict(loaded)
+
+
+def _of(content: dict[str, bytes], kind: str) -> list[dict[str, npt.NDArray[np.generic]]]:
+    return [_arrays(content[part]) for part in sorted(content) if part.startswith(kind)]

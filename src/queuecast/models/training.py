@@ -1,4 +1,4 @@
-"""``queuecast train``: learn how the model's levels must be corrected, and how Slurm's estimates did."""
+"""``queuecast train``: learn each cluster's wait model, how like jobs' levels must be corrected, how Slurm's estimates did."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from queuecast.errors import NoDataError
 from queuecast.features.history import History, load_history
 from queuecast.models.backtest import ENOUGH, MODES, SPAN_S, TRIALS, run_trials
+from queuecast.models.learning import learn
 from queuecast.models.likejobs import WINDOW_S
 from queuecast.models.saving import Model
 from queuecast.models.slurmrecord import slurm_record
@@ -44,6 +45,9 @@ def train(lake: Lake, now: datetime, progress: Callable[[str, int, int], None] |
             continue
         latest.append(until)
         _learn(model, history, until.timestamp(), progress)
+        learned = learn(lake, cluster, until, progress)
+        if learned is not None:
+            model.waits[cluster], model.records[cluster] = learned
         for partition in ("*", *_partitions(history)):
             model.slurm[cluster, partition] = slurm_record(lake, cluster, until, None if partition == "*" else partition)
     if not latest:

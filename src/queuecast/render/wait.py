@@ -7,6 +7,7 @@ import math
 from queuecast.answers.request import Request
 from queuecast.answers.wait import SlurmSays, WaitAnswer
 from queuecast.i18n import _, ngettext
+from queuecast.render.factors import factor_part, factor_text
 from queuecast.render.words import moment, percent, safe, span, wrapped
 from queuecast.slurmtext.durations import format_limit
 from queuecast.slurmtext.sizes import format_size
@@ -50,6 +51,7 @@ def wait_lines(answer: WaitAnswer, zone: str, width: int = 100) -> list[str]:
         lines += _reason(answer, width)
     if answer.slurm is not None:
         lines += _slurm(answer, answer.slurm, zone)
+    lines += _factors(answer, width)
     lines += _basis(answer)
     for note in answer.notes:
         lines += _labelled(_("note"), note, width)
@@ -197,6 +199,16 @@ def _slurm(answer: WaitAnswer, says: SlurmSays, zone: str) -> list[str]:
     return ["", f"{_('Slurm'):<{LABEL}}{word}"]
 
 
+def _factors(answer: WaitAnswer, width: int) -> list[str]:
+    """What moved the answer most, with the sign of its part."""
+    if not answer.factors:
+        return []
+    lines = [""]
+    for number, factor in enumerate(answer.factors):
+        lines += _labelled(_("moved by") if number == 0 else "", f"{factor_part(factor):<9} {factor_text(factor)}", width)
+    return lines
+
+
 def _basis(answer: WaitAnswer) -> list[str]:
     basis = answer.basis
     if basis is None or answer.status not in ("estimate", "not_eligible", "no_history", "beyond_history"):
@@ -222,9 +234,11 @@ def _basis(answer: WaitAnswer) -> list[str]:
         )
         lines.append(f"{'':<{LABEL}}{text}")
     if answer.honesty is not None and answer.honesty.held is not None:
-        text = _("of the last {n} answers so made, {share} of the 8-in-10 intervals held").format(
-            n=answer.honesty.counted, share=percent(answer.honesty.held)
-        )
+        if answer.honesty.days is None:
+            text = _("of the last {n} answers so made, {share} of the 8-in-10 intervals held")
+        else:
+            text = _("of {n} answers like this in the last {days} days, {share} of the 8-in-10 intervals held")
+        text = text.format(n=answer.honesty.counted, share=percent(answer.honesty.held), days=answer.honesty.days)
         lines.append(f"{_('lately'):<{LABEL}}{text}")
     return lines
 
