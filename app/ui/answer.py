@@ -10,6 +10,7 @@ from app.ui.words import as_markdown, between, percent, same_words, span, who_wo
 from queuecast.answers.request import Request
 from queuecast.answers.wait import Basis, Interval, WaitAnswer
 from queuecast.i18n import _, ngettext
+from queuecast.render.factors import factor_part, factor_text
 from queuecast.slurmtext.durations import format_limit
 from queuecast.slurmtext.sizes import format_size
 
@@ -26,6 +27,8 @@ def show_answer(frame: Frame, answer: WaitAnswer) -> None:
         _why(answer)
     if answer.intervals:
         _trust(frame, answer)
+    if answer.factors:
+        _factors(answer)
     if answer.basis is not None and answer.basis.count:
         _like(answer, answer.basis)
     _foot(frame, answer)
@@ -178,9 +181,11 @@ def _trust(frame: Frame, answer: WaitAnswer) -> None:
         honesty = answer.honesty
         if honesty is not None and honesty.held is not None:
             st.markdown(
-                _("Of {n} intervals that claim {claimed}, **{held}** held the start.").format(
-                    n=honesty.counted, claimed=percent(honesty.claimed), held=percent(honesty.held)
-                )
+                (
+                    _("Of {n} intervals that claim {claimed}, **{held}** held the start.")
+                    if honesty.days is None
+                    else _("Of {n} answers like this in the last {days} days, **{held}** of the {claimed} intervals held the start.")
+                ).format(n=honesty.counted, claimed=percent(honesty.claimed), held=percent(honesty.held), days=honesty.days)
             )
         else:
             st.markdown(_("Not measured yet on this lake: run `queuecast train`."))
@@ -218,6 +223,14 @@ def _slurm_words(frame: Frame, answer: WaitAnswer) -> list[str]:
     else:
         lines.append(_("How far its estimates are off is not known here: none was recorded and followed by a start."))
     return lines
+
+
+def _factors(answer: WaitAnswer) -> None:
+    with st.container(border=True, key="factors"):
+        st.markdown("##### " + _("What moves this answer most"))
+        for factor in answer.factors:
+            st.markdown(f"**{factor_part(factor)}** · {as_markdown(factor_text(factor))}")
+        st.caption(_("How much longer (+) or shorter (−) the middle of the answer is than with what is usual in this partition."))
 
 
 def _like(answer: WaitAnswer, basis: Basis) -> None:

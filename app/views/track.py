@@ -24,7 +24,7 @@ DAYS = {"7": "7", "14": "14", "30": "30"}
 def measured(frame: Frame) -> tuple[TrackRecord, datetime] | None:
     """The answers kept with the current model for this cluster, and up to when they reach."""
     model = frame.shared.forecaster.model
-    records: Mapping[str, TrackRecord] = getattr(model, "records", {})
+    records: Mapping[str, TrackRecord] = {} if model is None else model.records
     record = records.get(frame.cluster)
     return (record, model.data_until) if model is not None and record is not None and len(record) else None
 

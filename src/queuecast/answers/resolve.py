@@ -19,9 +19,23 @@ if TYPE_CHECKING:
     from queuecast.store.lake import Lake
 
 
+_KEPT: dict[tuple[str, int, str, str], pa.Table] = {}
+_MOST_KEPT = 32
+
+
+def _kept(lake: Lake, table: str, cluster: str) -> pa.Table:
+    """All readings of a small table; read once for one state of the lake, since every question needs them."""
+    key = (str(lake.path), lake.manifest.version, table, cluster)
+    if key not in _KEPT:
+        while len(_KEPT) >= _MOST_KEPT:
+            _KEPT.pop(next(iter(_KEPT)))
+        _KEPT[key] = lake.read(table, cluster=cluster)
+    return _KEPT[key]
+
+
 def latest_reading(lake: Lake, table: str, cluster: str, at: datetime) -> pa.Table:
     """The last stored reading of a table of configuration at ``at``; the first one if none is older."""
-    rows = lake.read(table, cluster=cluster)
+    rows = _kept(lake, table, cluster)
     if not rows.num_rows:
         return rows
     seen = rows["observed_at"]
@@ -79,15 +93,26 @@ def _limit(request: Request, chosen: list[dict[str, Any]], assumed: list[str]) -
 def _gpu_type(lake: Lake, cluster: str, request: Request, at: datetime) -> None:
     if request.gpu_type is None:
         return
-    nodes = lake.read("nodes", ["gpu_type", "gres"], cluster=cluster)
-    types = {t for t in pc.unique(nodes["gpu_type"]).to_pylist() if t}
-    # A node of mixed types is asked for by any of them: its gres text tells.
-    texts = " ".join(t for t in pc.unique(nodes["gres"]).to_pylist() if t).casefold()
+    types, texts = _gpu_words(lake, cluster)
     if types and request.gpu_type.casefold() not in types and request.gpu_type.casefold() not in texts:
         raise UsageError(
             _("no node has GPUs of type {name}").format(name=request.gpu_type),
             _("there are: {names}").format(names=", ".join(sorted(types))),
         )
+
+
+_GPU_WORDS: dict[tuple[str, int, str], tuple[set[str], str]] = {}
+
+
+def _gpu_words(lake: Lake, cluster: str) -> tuple[set[str], str]:
+    """Types of the nodes' GPUs, and all gres texts: a node of mixed types is asked for by any of them."""
+    key = (str(lake.path), lake.manifest.version, cluster)
+    if key not in _GPU_WORDS:
+        nodes = lake.read("nodes", ["gpu_type", "gres"], cluster=cluster)
+        types = {t for t in pc.unique(nodes["gpu_type"]).to_pylist() if t}
+        _GPU_WORDS.clear()
+        _GPU_WORDS[key] = types, " ".join(t for t in pc.unique(nodes["gres"]).to_pylist() if t).casefold()
+    return _GPU_WORDS[key]
 
 
 def _account(lake: Lake, cluster: str, request: Request, at: datetime, assumed: list[str]) -> Request:

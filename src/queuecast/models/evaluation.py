@@ -38,7 +38,7 @@ def evaluate(
     trace: str,
     every_s: float,
     warm_up_s: float,
-    at: float = np.inf,
+    at: float = float(np.finfo(np.float64).max),
     extra: Mapping[str, Waits] | None = None,
     partitions: list[str] | None = None,
     draws: int = 100,

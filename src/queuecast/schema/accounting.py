@@ -77,7 +77,7 @@ JOBS = Table(
         column("anomalies", TEXT,
                "comma list of what looked wrong: end_before_start, eligible_after_start, resized, runaway_repaired, ambiguous_hour, "
                "nonexistent_hour, future, limit_exceeded, not_utf8, incomplete, never_started_old_form, revoked", null="none"),
-        column("source", TEXT, "sacct, squeue or scontrol", null="never"),
+        column("source", TEXT, "sacct, squeue, scontrol or swf", null="never"),
         OBSERVED,
     ),
 )

@@ -14,14 +14,14 @@ from queuecast.models.measures_distribution import LEVELS, pinball_log1p, quanti
 from queuecast.models.measures_intervals import SHARES, bounds, intervals
 from queuecast.models.waits import KNOTS_S, Waits
 
-LINEAR = Waits(np.tile(np.log1p(KNOTS_S) / np.log1p(KNOTS_S[-1]), (1, 1)), KNOTS_S)
-"""Evenly spread in log(1 + seconds) over the knots."""
-TOP = float(np.log1p(KNOTS_S[-1]))
+BASE, TOP = float(np.log1p(100.0)), float(np.log1p(KNOTS_S[-1]))
+LINEAR = Waits(np.interp(np.log1p(KNOTS_S), [BASE, TOP], [0.0, 1.0])[None, :], KNOTS_S)
+"""Nobody starts within 100 s or so; then evenly spread in log(1 + seconds) up to the last knot."""
 
 
 def at(share: float) -> float:
     """The wait that ``LINEAR`` puts at this level."""
-    return math.expm1(share * TOP)
+    return float(LINEAR.quantile(share)[0])
 
 
 def measured(wait: list[float], started: list[bool], waits: Waits = LINEAR) -> dict[str, float]:
@@ -40,6 +40,16 @@ def test_ends_are_inside_with_half_a_second() -> None:
     assert found["width_80_median_s"] == pytest.approx(high - low)
 
 
+def test_an_interval_that_begins_at_once_is_one_sided() -> None:
+    """Half start at once: the 80 % interval is all that starts before the 80 % quantile, and holds for 80 %."""
+    spread = np.interp(np.log1p(KNOTS_S), [0.0, TOP], [0.5, 1.0])
+    low, high = Waits(spread[None, :], KNOTS_S).interval(0.8)
+    assert low[0] == 0.0
+    assert Waits(spread[None, :], KNOTS_S).within(high)[0] == pytest.approx(0.8)
+    two_sided = LINEAR.interval(0.8)
+    assert (float(two_sided[0][0]), float(two_sided[1][0])) == pytest.approx((at(0.1), at(0.9)))
+
+
 def test_a_censored_job_counts_only_once_it_has_left_the_interval() -> None:
     """One hit, one pending below the upper end (it may still come), one pending beyond it (it cannot)."""
     found = measured([at(0.5), at(0.7), at(0.93)], [True, False, False])
@@ -55,7 +65,7 @@ def test_an_end_out_of_reach_is_the_last_knot_and_is_told() -> None:
     found = measured([at(0.5)], [True], half)
     assert found["open_95"] == 1.0
     assert found["open_80"] == 0.0
-    assert found["width_95_s"] == pytest.approx(KNOTS_S[-1] - at(0.025 / 0.93), rel=1e-9)
+    assert found["width_95_s"] == pytest.approx(KNOTS_S[-1] - at(0.025 / 0.93), rel=1e-6)
     assert found["coverage_95"] == 1.0
 
 
@@ -86,6 +96,7 @@ def cases(draw: st.DrawFn) -> tuple[Waits, Floats]:
     seed = draw(st.integers(0, 1000))
     rng = np.random.default_rng(seed)
     cdf = np.sort(rng.beta(0.4, 0.4, size=(count, len(KNOTS_S))), axis=1)
+    cdf[:, KNOTS_S <= 70.0] = 0.0  # a start at once would make the interval one-sided
     return Waits(cdf, KNOTS_S), np.expm1(rng.uniform(0, TOP, count))
 
 
