@@ -7,7 +7,7 @@ ask="when -p gpu --gres gpu:a100:4 -t 1-00:00:00 -A vision -q normal --at data"
 
 echo "== reading 12 days of a real Slurm's output (data/campus-22.05)"
 "$q" ingest data/campus-22.05 --demo
-echo "== learning how far past answers were off"
+echo "== learning what waits depend on (about two minutes)"
 "$q" train
 echo "== how long will this wait?  queuecast $ask"
 # shellcheck disable=SC2086  # the words are arguments

@@ -10,7 +10,7 @@ from queuecast.models.waitmodel import Moved
 
 MOST = 3
 LEAST_S = 120.0
-"""A topic that moves the median by less than two minutes, or by less than a twentieth of it, is not worth a line."""
+"""A topic that moves the median by less than two minutes, or by less than a hundredth of it, is not worth a line."""
 
 UNITS = {f.name: f.unit for f in FEATURES}
 
@@ -42,7 +42,7 @@ def factors(moved: Moved | None, median_s: float, gpus: float) -> tuple[Factor, 
     """The topics that moved the answer most, largest first; none if nothing stands out."""
     if moved is None:
         return ()
-    least = max(LEAST_S, 0.05 * median_s if math.isfinite(median_s) else LEAST_S)
+    least = max(LEAST_S, 0.01 * median_s if math.isfinite(median_s) else LEAST_S)
     found = []
     for topic, seconds in sorted(moved.seconds.items(), key=lambda item: -abs(item[1])):
         if math.isfinite(seconds) and abs(seconds) >= least and topic in SPEAKS:

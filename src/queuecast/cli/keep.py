@@ -151,7 +151,8 @@ def train(quiet: QuietOption = False, as_json: JsonOption = False, lake: LakeOpt
         words = {"submit": _("at submit"), "pending": _("pending")}
         for (c, m, p), k in model.calibrations.items():
             held = [percent(model.coverage[c, m, p][s][0]) if model.coverage[c, m, p][s][1] else "–" for s in ("0.5", "0.8", "0.95")]
-            lines.append(f"{safe(c):<14}{words[m]:<10}{safe(p):<14}{k.count:>8}{held[0]:>12}{held[1]:>12}{held[2]:>12}")
+            counted = model.coverage[c, m, p]["0.8"][1] or k.count
+            lines.append(f"{safe(c):<14}{words[m]:<10}{safe(p):<14}{counted:>8}{held[0]:>12}{held[1]:>12}{held[2]:>12}")
         print_lines(lines)
 
 

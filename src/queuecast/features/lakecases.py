@@ -23,10 +23,10 @@ FEATURES = (*STATE, *SEEN)
 MOST_SUBMITS = 150_000
 """Of more jobs than that every second, third, ... is asked about when it became eligible."""
 
-INSTANTS = 200
+INSTANTS = 300
 """Pending jobs are asked about at so many moments, spread evenly."""
 
-PER_INSTANT = 100
+PER_INSTANT = 150
 AFTER_SNAPSHOT_S = 60.0
 """Asked so long after a snapshot, so that all of its commands have been read."""
 

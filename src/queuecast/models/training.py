@@ -10,7 +10,7 @@ import numpy as np
 
 from queuecast.errors import NoDataError
 from queuecast.features.history import History, load_history
-from queuecast.models.backtest import ENOUGH, MODES, SPAN_S, TRIALS, run_trials
+from queuecast.models.backtest import ENOUGH, ENOUGH_STARTS, MODES, SPAN_S, TRIALS, run_trials
 from queuecast.models.learning import learn
 from queuecast.models.likejobs import WINDOW_S
 from queuecast.models.saving import Model
@@ -48,6 +48,7 @@ def train(lake: Lake, now: datetime, progress: Callable[[str, int, int], None] |
         learned = learn(lake, cluster, until, progress)
         if learned is not None:
             model.waits[cluster], model.records[cluster] = learned
+            _tell_record(model, cluster)
         for partition in ("*", *_partitions(history)):
             model.slurm[cluster, partition] = slurm_record(lake, cluster, until, None if partition == "*" else partition)
     if not latest:
@@ -57,6 +58,14 @@ def train(lake: Lake, now: datetime, progress: Callable[[str, int, int], None] |
         )
     model.data_until = max(latest)
     return model
+
+
+def _tell_record(model: Model, cluster: str) -> None:
+    """How intervals held is told of the model that answers: the wait model, not the like jobs that it replaces."""
+    for _, mode, name in [group for group in model.coverage if group[0] == cluster]:
+        part = model.records[cluster].where(partition=None if name == "*" else name, pending=mode == "pending")
+        held = {str(claim): part.held(claim) for claim in CLAIMS}
+        model.coverage[cluster, mode, name] = {c: (h, n) if n >= ENOUGH_STARTS else (float("nan"), 0) for c, (h, n) in held.items()}
 
 
 def _partitions(history: History) -> list[str]:
