@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from queuecast import __version__
-from queuecast.cli import ask, gather, keep
+from queuecast.cli import ask, evaluate, gather, keep
 from queuecast.errors import QueuecastError
 
 app = typer.Typer(
@@ -24,7 +24,7 @@ app = typer.Typer(
 for group, commands in (
     ("Ask", (ask.when, ask.why, ask.queue)),
     ("Collect", (gather.collect, gather.backfill, gather.ingest, gather.rebuild, gather.doctor)),
-    ("Keep", (keep.status, keep.sql, keep.train, keep.serve)),
+    ("Keep", (keep.status, keep.sql, keep.train, evaluate.evaluate, keep.serve)),
 ):
     for command in commands:
         app.command(rich_help_panel=group)(command)

@@ -226,11 +226,11 @@ def from_rows(rows: pa.Table, cluster: str, since: datetime, until: datetime) ->
 
 def _encode(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
     """Codes and their words; null is the word ""."""
+    if not len(column):  # combining nothing would import pandas
+        return np.array([], np.int64), [""]
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     joined = column.unify_dictionaries().combine_chunks()
-    if isinstance(joined, pa.ChunkedArray):  # an empty column stays chunked
-        return np.array([], np.int64), [""]
     words = [w or "" for w in joined.dictionary.to_pylist()]
     numbers = floats(pa.chunked_array([joined.indices]))
     return np.where(np.isnan(numbers), len(words), numbers).astype(np.int64), [*words, ""]

@@ -68,11 +68,11 @@ class Words:
 
 def distinct_words(column: pa.ChunkedArray) -> tuple[Ints, list[str | None]]:
     """Numbers into the distinct texts of a column, and these texts; the last one is None, for null."""
+    if not len(column):  # combining nothing would import pandas
+        return np.array([], np.int64), [None]
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     joined = column.unify_dictionaries().combine_chunks()
-    if isinstance(joined, pa.ChunkedArray):  # an empty column stays chunked
-        return np.array([], np.int64), [None]
     words: list[str | None] = [*joined.dictionary.to_pylist(), None]
     numbers = floats(pa.chunked_array([joined.indices]))
     return np.where(np.isnan(numbers), len(words) - 1, numbers).astype(np.int64), words

@@ -49,9 +49,9 @@ def floats(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
 
     ``to_numpy`` would do; it imports pandas.
     """
-    whole = column.combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):  # an empty column stays chunked
+    if not len(column):  # combining nothing would import pandas too
         return np.array([], np.float64)
+    whole = column.combine_chunks()
     kind = np.float64 if pa.types.is_floating(whole.type) else np.int32 if pa.types.is_int32(whole.type) else np.int64
     raw = np.frombuffer(whole.buffers()[1] or b"", kind)[whole.offset : whole.offset + len(whole)].astype(np.float64)
     if whole.null_count:
