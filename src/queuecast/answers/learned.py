@@ -61,6 +61,7 @@ class Learned:
     def __init__(self, lake: Lake, cluster: str, model: WaitModel, record: TrackRecord | None) -> None:
         self.lake, self.cluster, self.model, self.record = lake, cluster, model, record
         self._state: tuple[int, float, Instant, Snapshots] | None = None
+        self._honest: dict[tuple[str | None, bool, bool, int], Honesty] = {}
 
     def predict(
         self, history: History, request: Request, at: datetime, row: int, waited_s: float, like: Like | None
@@ -88,12 +89,18 @@ class Learned:
 
     def honesty(self, request: Request, at: datetime, pending: bool) -> Honesty:
         """How 80 % intervals held in the last days for answers of that kind, as known when the model was trained."""
+        partition = request.partitions[0] if len(request.partitions) == 1 else None
+        kind = (partition, request.gpus > 0, pending, int(at.timestamp() // 3600))
+        if kind not in self._honest:
+            self._honest = {kind: self._held(partition, request.gpus > 0, pending, at), **dict(list(self._honest.items())[:100])}
+        return self._honest[kind]
+
+    def _held(self, partition: str | None, gpu: bool, pending: bool, at: datetime) -> Honesty:
         count = sum(c.count for key, c in self.model.maps.maps.items() if key[0] == 0)
         if self.record is None or not len(self.record):
             return Honesty(0.8, None, 0, count)
         late = self.record.take(self.record.asked >= at.timestamp() - TRACK_DAYS * 86400)
-        partition = request.partitions[0] if len(request.partitions) == 1 else None
-        for part in (late.where(partition=partition, gpu=request.gpus > 0, pending=pending), late.where(pending=pending), late):
+        for part in (late.where(partition=partition, gpu=gpu, pending=pending), late.where(pending=pending), late):
             held, counted = part.held(0.8)
             if counted >= ENOUGH:
                 return Honesty(0.8, held, counted, count, TRACK_DAYS)

@@ -22,6 +22,10 @@ CODED = {"partition_code": "partition", "qos_code": "qos", "gpu_type_code": "gpu
 
 WORDS = ("partition", "qos", "gpu_type", "account", "user")
 
+NAMES = [f.name for f in FEATURES]
+TOPICS = {topic: np.array([i for i, f in enumerate(FEATURES) if f.topic == topic]) for topic in sorted({f.topic for f in FEATURES})}
+"""Columns by topic."""
+
 USUAL_JOBS = 2000
 """A partition's usual values are the medians of so many of its latest cases."""
 
@@ -75,17 +79,14 @@ class WaitModel:
         usual = self.usual.get(words[code] if code >= 0 else "", self.usual.get(""))
         if usual is None:
             return None
-        topics = sorted({f.topic for f in FEATURES})
-        rows = np.repeat(own[None, :], len(topics) + 1, axis=0)
-        for number, topic in enumerate(topics):
-            where = [i for i, f in enumerate(FEATURES) if f.topic == topic]
+        rows = np.repeat(own[None, :], len(TOPICS) + 1, axis=0)
+        for number, where in enumerate(TOPICS.values()):
             rows[number, where] = usual[where]
         told = self.boosted.predict(rows).quantile(0.5)
-        names = [f.name for f in FEATURES]
         return Moved(
-            {topic: float(told[-1] - told[number]) for number, topic in enumerate(topics)},
-            dict(zip(names, (float(v) for v in own), strict=True)),
-            dict(zip(names, (float(v) for v in usual), strict=True)),
+            {topic: float(told[-1] - told[number]) for number, topic in enumerate(TOPICS)},
+            dict(zip(NAMES, own.tolist(), strict=True)),
+            dict(zip(NAMES, usual.tolist(), strict=True)),
         )
 
     def _codes(self, text: str, asking: Asking, history: History) -> Ints:
