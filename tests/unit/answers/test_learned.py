@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.unit.synthetic import NOW, job_rows, queue_rows, table
 
 from queuecast.answers.forecast import Forecaster
 from queuecast.answers.request import Request
@@ -16,13 +16,12 @@ from queuecast.models.saving import Model, load_model, save_model
 from queuecast.models.training import train
 from queuecast.render.factors import factor_part, factor_text
 from queuecast.store.lake import Lake
-from tests.unit.synthetic import NOW, job_rows, queue_rows, table
 
 REQUEST = Request(partitions=("gpu",), gpus=4, gpu_type="a100", cpus=8, limit_s=14400, account="vision", user="alice", qos="normal")
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     store = Lake.open(tmp_path_factory.mktemp("learned") / "lake", create=True)
     rows = job_rows(900)
     with store.transaction("toy") as tx:
@@ -31,7 +30,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(boosted.fit, "__kwdefaults__", {**boosted.fit.__kwdefaults__, "rounds": 6, "bins": 8})
         save_model(store.path / "models", train(store, NOW))
-    yield store
+    return store
 
 
 def test_the_trained_model_answers_and_says_how_such_answers_held(lake: Lake) -> None:
