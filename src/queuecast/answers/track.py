@@ -16,7 +16,6 @@ import numpy as np
 
 from queuecast.answers.wait import HOURS, LEVELS, iso
 from queuecast.features.history import Flags, Floats
-from queuecast.i18n import ngettext
 from queuecast.models.measures_points import ROUNDING
 from queuecast.models.measures_probabilities import labels, reliability
 from queuecast.models.record import TrackRecord
@@ -156,21 +155,6 @@ def track(
         reliability=tuple(_curve(chosen, hours) for hours in HOURS),
         pit=_pit(chosen),
     )
-
-
-def summary_line(track: Track) -> str | None:
-    """One line for ``queuecast when``; None if fewer than 20 answers were counted."""
-    held = track.whole.held
-    if held.held is None or not track.enough:
-        return None
-    # All or none is said only where it is so.
-    share = round(100 * held.held) if held.held in (0.0, 1.0) else min(99, max(1, round(100 * held.held)))
-    span = ngettext("last day", "last {days} days", track.days).format(days=track.days)
-    return ngettext(
-        "of {n} answer like this in the {span}, {share} % of the {claimed} % intervals held",
-        "of {n} answers like this in the {span}, {share} % of the {claimed} % intervals held",
-        held.counted,
-    ).format(n=held.counted, span=span, share=share, claimed=round(100 * held.claimed))
 
 
 def wilson(hits: int, count: int) -> tuple[float, float]:

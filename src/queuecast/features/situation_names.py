@@ -123,8 +123,6 @@ FEATURES: tuple[Feature, ...] = tuple(
 ) + tuple(Feature(*each) for each in _OF_REQUEST)
 """Every column, in order."""
 
-CATEGORICAL = ("partition_code", "qos_code", "gpu_type_code")
-"""Columns that hold codes into ``History.words``; nan for a word that never occurred."""
 
 COLUMN = {feature.name: i for i, feature in enumerate(FEATURES)}
 

@@ -40,15 +40,3 @@ def request(asking: Asking, predicted_s: Floats, usual_limit_s: Floats, out: Mat
     columns["weekday"] = (asking.asked // 86400 + 3) % 7  # 1970-01-01 was a Thursday
     for name, values in columns.items():
         out[:, COLUMN[name]] = values
-
-
-def recode(values: Matrix, words: dict[str, list[str]], to: dict[str, list[str]]) -> Matrix:
-    """Features whose partition, QOS and GPU type are codes into ``words``, as codes into the words ``to``: those of the
-    history that a model was trained on. nan for a word that is not among them. Returns a copy."""
-    out = values.copy(order="K")
-    for text in CODED:
-        places = {word: i for i, word in enumerate(to[text])}
-        codes = np.array([places.get(word, np.nan) for word in words[text]] + [np.nan])
-        old = values[:, COLUMN[f"{text}_code"]]
-        out[:, COLUMN[f"{text}_code"]] = codes[np.where(np.isnan(old), -1, old).astype(np.int64)]
-    return out

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queuecast.answers.track import ENOUGH, Errors, Held, summary_line, track, wilson
+from queuecast.answers.track import Errors, Held, track, wilson
 from queuecast.models.record import TrackRecord
 
 AT = datetime(2026, 6, 10, 12, tzinfo=UTC)
@@ -212,7 +212,6 @@ def test_nothing_known_is_none_not_zero() -> None:
     assert empty.whole.held == Held(0.8, None, 0, None, None)
     assert empty.whole.ours == Errors(0, None, None)
     assert all(curve.points == () for curve in empty.reliability)
-    assert summary_line(empty) is None
     assert track(calibrated(), at=AT, partition="no such").whole.answers == 0
     told = json.loads(json.dumps(empty.as_json(), allow_nan=False))
     assert told["whole"]["held"]["held"] is None
@@ -254,27 +253,6 @@ def test_mass_on_a_step_is_spread_over_it() -> None:
     rows = [{**BASE, "wait_s": 0.0, "pit": 0.5}] * 50 + [{**BASE, "pit": 0.5 + (i + 0.5) / 100} for i in range(50)]
     assert track(record_of(rows), at=AT).pit == pytest.approx([0.1] * 10)
 
-
-def test_the_line_that_when_prints() -> None:
-    hit, miss = BASE, {**BASE, "low_80_s": 1000.0}
-    assert summary_line(track(record_of([hit] * (ENOUGH - 1)), at=AT)) is None
-    assert summary_line(track(record_of([hit] * 81 + [miss] * 19), at=AT)) == (
-        "of 100 answers like this in the last 30 days, 81 % of the 80 % intervals held"
-    )
-    assert "100 % of the 80" in str(summary_line(track(record_of([hit] * 30), at=AT)))
-    assert "99 % of the 80" in str(summary_line(track(record_of([hit] * 400 + [miss]), at=AT)))
-    assert ", 0 % of the 80" in str(summary_line(track(record_of([miss] * 30), at=AT)))
-    assert "in the last day," in str(summary_line(track(record_of([{**hit, "asked": END - 7200.0}] * 30), days=1, at=AT)))
-
-
-@given(st.integers(1, 2000), st.floats(0, 1))
-def test_wilson_holds_the_share_and_solves_its_equation(count: int, part: float) -> None:
-    hits = round(part * count)
-    low, high = wilson(hits, count)
-    assert 0 <= low <= hits / count <= high <= 1
-    for edge, trivial in ((low, hits == 0), (high, hits == count)):
-        if not trivial:
-            assert abs(hits / count - edge) == pytest.approx(1.959964 * math.sqrt(edge * (1 - edge) / count), rel=1e-6)
 
 
 def test_wilson_of_a_known_case() -> None:

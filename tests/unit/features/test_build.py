@@ -8,13 +8,11 @@ from tests.unit.features.made_history import DAY, HOUR, left_queue, pending_at, 
 from tests.unit.synthetic import NOW, job_rows, table
 from tests.unit.synthetic import T0 as TOY
 
-from queuecast.features.asking import Asking
 from queuecast.features.build import build_cases
 from queuecast.features.history import CPU_EDGES, GPU_EDGES, History, from_rows, limit_class, size_class
 from queuecast.features.instant import Instant
 from queuecast.features.situation import batch
-from queuecast.features.situation_names import CATEGORICAL, COLUMN
-from queuecast.features.situation_request import recode
+from queuecast.features.situation_names import COLUMN
 
 
 @pytest.fixture(scope="module")
@@ -81,17 +79,6 @@ def test_live_and_past_agree_on_the_toy_cluster(toy: History) -> None:
     at = float(toy.eligible[500])
     asking = pending_at(toy, at)
     assert np.allclose(Instant(toy, at).features(asking), batch(toy, asking), rtol=1e-5, atol=1e-5, equal_nan=True)
-
-
-def test_codes_are_translated_into_the_words_of_a_model(toy: History) -> None:
-    asking = Asking.of_rows(toy, np.arange(50), toy.eligible[:50])
-    values = batch(toy, asking)
-    other = {text: [*reversed(words), "more"] for text, words in toy.words.items()}
-    back = recode(values, toy.words, other)
-    for text in ("partition", "qos", "gpu_type"):
-        codes = back[:, COLUMN[f"{text}_code"]].astype(int)
-        assert [other[text][c] for c in codes] == [toy.words[text][c] for c in toy.codes[text][:50]]
-    assert np.isnan(recode(values, toy.words, {text: [] for text in other})[:, [COLUMN[c] for c in CATEGORICAL]]).all()
 
 
 def test_history_keeps_submit_tasks_nodes_and_memory() -> None:
