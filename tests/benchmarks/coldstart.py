@@ -20,8 +20,8 @@ from queuecast.collect.swf import read_swf, swf_jobs
 from queuecast.features.build import build_cases
 from queuecast.features.history import from_rows
 from queuecast.models.baselines import like_jobs
-from queuecast.models.boosted import fit
 from queuecast.models.measures import measure_all
+from queuecast.models.stacked import fit
 from queuecast.models.waits import Waits
 
 KNOWN = (10, 100, 1000, 10_000)

@@ -55,6 +55,8 @@ REQUEST = (
     Feature("time_limit_sec", "s", "submit", "request", "time limit"),
 )
 MADE = (
+    Feature("partition_code", "code", "snapshot", "request", "partition it is pending in, as numbered by the table"),
+    Feature("account_code", "code", "submit", "request", "account, as numbered by the table"),
     Feature("req_gpus", "GPUs", "submit", "request", "GPUs asked for (gres/gpu of req_tres)"),
     Feature("req_nodes", "nodes", "submit", "request", "nodes asked for (node of req_tres)"),
     Feature("req_core_hours", "core-hours", "submit", "request", "CPUs times limit"),
@@ -94,6 +96,7 @@ def read_drac(path: str | Path) -> tuple[pd.DataFrame, Cases]:
     eligible = np.where(eligible > asked, np.nan, eligible)
 
     made = dict(zip(("req_gpus", "req_nodes"), _request(table["req_tres"]), strict=True))
+    made["partition_code"], made["account_code"] = _numbers(table, "partition_id_y"), _numbers(table, "account_id")
     made["age_s"], made["not_eligible"] = asked - eligible, np.isnan(eligible).astype(float)
     made["since_submit_s"] = asked - submit
     made["submit_hour"], made["submit_weekday"] = submit % 86400 / 3600, (submit // 86400 + 3) % 7  # 1970 began on a Thursday

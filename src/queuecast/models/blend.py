@@ -26,8 +26,8 @@ MOST = 4000
 def share_of_like(model: Cdfs, like: Cdfs, knots_s: Floats, wait_s: Floats, started: Flags, gpu: Ints) -> Floats:
     """The share with the least CRPS of log1p(wait) over the latest answers whose job has started; shape (2,): without
     and with GPUs. ``model`` and ``like`` are cdfs of shape (n, K), in the order in which they were asked."""
-    overall = _best(model, like, knots_s, wait_s, np.flatnonzero(started), UNTRIED)
-    return np.array([_best(model, like, knots_s, wait_s, np.flatnonzero(started & (gpu == g)), overall) for g in (0, 1)])
+    overall = best_share(model, like, knots_s, wait_s, np.flatnonzero(started), SHARES, UNTRIED)
+    return np.array([best_share(model, like, knots_s, wait_s, np.flatnonzero(started & (gpu == g)), SHARES, overall) for g in (0, 1)])
 
 
 def mix(model: Waits, like: Waits, shares: Floats, gpu: Ints) -> Waits:
@@ -36,13 +36,19 @@ def mix(model: Waits, like: Waits, shares: Floats, gpu: Ints) -> Waits:
     return Waits((1 - share) * model.cdf + np.where(share > 0, share * np.nan_to_num(like.cdf), 0.0), model.knots_s)
 
 
-def _best(model: Cdfs, like: Cdfs, knots_s: Floats, wait_s: Floats, rows: Ints, otherwise: float) -> float:
-    rows = rows[np.isfinite(like[rows]).all(axis=1)] if len(rows) else rows
+def best_share(
+    model: Cdfs, other: Cdfs, knots_s: Floats, wait_s: Floats, rows: Ints, shares: tuple[float, ...], otherwise: float, slack: float = 0.0
+) -> float:
+    """The share of ``other`` in the mixture with the least CRPS of log1p(wait) over the latest ``rows``; ``otherwise``
+    with too few of them. With ``slack`` the largest share that costs at most so much more (0.01 is 1 %)."""
+    rows = rows[np.isfinite(other[rows]).all(axis=1)] if len(rows) else rows
     if len(rows) < FEWEST:
         return otherwise
     rows = rows[-MOST:]
     width = np.gradient(np.log1p(knots_s))
     came = knots_s[None, :] >= wait_s[rows, None]
-    a, b = model[rows].astype(np.float64), like[rows].astype(np.float64)
-    loss = [float((np.square((1 - s) * a + s * b - came) * width).sum(axis=1).mean()) for s in SHARES]
-    return SHARES[int(np.argmin(loss))]
+    a, b = model[rows].astype(np.float64), other[rows].astype(np.float64)
+    loss = [float((np.square((1 - s) * a + s * b - came) * width).sum(axis=1).mean()) for s in shares]
+    if slack:
+        return max(s for s, value in zip(shares, loss, strict=True) if value <= min(loss) * (1 + slack))
+    return shares[int(np.argmin(loss))]

@@ -1,12 +1,8 @@
 """The chance of each bin of the wait, learned by boosting: a multinomial model over the whole range of waits.
 
 The wait is cut into bins at quantiles of the waits in training (a wait of zero is a bin of its own), and one boosted
-classifier gives the chance of every bin. This was chosen by measurement against one number with conformal residuals,
-quantile boosting and hazards (docs/model.md): it speaks of jobs that either start at once or wait for days, which a
+classifier gives the chance of every bin. It speaks of jobs that either start at once or wait for days, which a
 location and a spread do not, and its quantiles cannot cross.
-
-Censored jobs are used: what such a job has waited is known, and the rest is spread over the longer waits of others in
-the proportions that the Kaplan-Meier estimate gives them (Efron 1967, "redistribute to the right").
 """
 
 from __future__ import annotations
@@ -17,23 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from queuecast.features.cases import Cases
-from queuecast.features.history import Flags, Floats, Ints
-from queuecast.models.distribution import kaplan_meier
-from queuecast.models.trees import Trees, Values, of_booster
+from queuecast.features.declare import Feature
+from queuecast.features.history import Floats
+from queuecast.models.lessons import Lessons
+from queuecast.models.trees import Trees, Values, of_boosters
 from queuecast.models.waits import KNOTS_S, Waits
 
 if TYPE_CHECKING:
     import lightgbm
 
-BINS = 24
+BINS = 16
 ROUNDS = 60
-MOST_CASES = 80_000
-"""Training cases at most: the latest weigh most, so the oldest are thinned first."""
-
-COPIES = 3
-"""A censored case stands in training as so many equally likely outcomes."""
-
 PARAMETERS = {
     "objective": "multiclass",
     "learning_rate": 0.1,
@@ -75,55 +65,21 @@ class Boosted:
         return Waits(np.minimum.accumulate((chance @ np.clip(inside, 0.0, 1.0))[:, ::-1], axis=1)[:, ::-1], KNOTS_S)
 
 
-def fit(cases: Cases, at: float, *, half_life_s: float = 40 * 86400.0, threads: int = 1, rounds: int = ROUNDS, bins: int = BINS) -> Boosted:
-    """Learn from the outcomes known at ``at`` (epoch seconds, UTC). Newer cases weigh more.
-
-    Raises ``ValueError`` if none of the cases has started.
-    """
+def fit(
+    values: Values, features: tuple[Feature, ...], lessons: Lessons, *, threads: int = 1, rounds: int = ROUNDS, bins: int = BINS
+) -> Boosted:
+    """Learn from lessons; ``values`` are their features, shape (lessons, F)."""
     import lightgbm
 
-    rows = _chosen(cases, at)
-    some = cases.take(rows)
-    waits, started = some.outcomes(at)
-    if not started.any():
-        raise ValueError("no case has started")
-    index, z = _outcomes(waits, started)
-    weight = np.exp2(-(at - some.asked) / half_life_s)[index] * np.where(started, 1.0, 1.0 / COPIES)[index]
-    low, high = _bins(z, bins)
+    low, high = _bins(lessons.z, bins)
     # A wait on an inner edge belongs to the bin that begins there.
-    label = np.clip(np.searchsorted(low, z, side="right") - 1, 0, len(low) - 1)
-    label[z <= 0] = 0
+    label = np.clip(np.searchsorted(low, lessons.z, side="right") - 1, 0, len(low) - 1)
+    label[lessons.z <= 0] = 0
     settings: dict[str, Any] = {**PARAMETERS, "num_class": len(low), "num_threads": threads}
-    settings["min_data_in_leaf"] = int(np.clip(len(z) // 60, 5, PARAMETERS["min_data_in_leaf"]))  # type: ignore[call-overload]
-    data = lightgbm.Dataset(some.values[index], label, weight=weight, free_raw_data=True)
+    settings["min_data_in_leaf"] = int(np.clip(len(lessons.z) // 60, 5, PARAMETERS["min_data_in_leaf"]))  # type: ignore[call-overload]
+    data = lightgbm.Dataset(values, label, weight=lessons.weight, free_raw_data=True)
     booster = lightgbm.train(settings, data, rounds)
-    return Boosted(tuple(f.name for f in cases.features), low, high, of_booster(booster), booster)
-
-
-def _chosen(cases: Cases, at: float) -> Ints:
-    """Cases asked before ``at``, the oldest thinned: of each earlier stretch of time only every second, fourth, ..."""
-    rows = np.flatnonzero(cases.asked < at)
-    if len(rows) <= MOST_CASES:
-        return rows
-    # Half of the places go to the latest cases, the rest evenly to all that came before.
-    late = rows[-MOST_CASES // 2 :]
-    early = rows[: len(rows) - len(late)]
-    return np.concatenate([early[np.linspace(0, len(early) - 1, MOST_CASES - len(late)).astype(np.int64)], late])
-
-
-def _outcomes(waits: Floats, started: Flags) -> tuple[Ints, Floats]:
-    """Rows and log1p waits for training; a censored row comes ``COPIES`` times with outcomes beyond what it waited."""
-    known, unknown = np.flatnonzero(started), np.flatnonzero(~started)
-    z = np.log1p(waits)
-    if not len(unknown):
-        return known, z[known]
-    whole = kaplan_meier(waits, started)
-    base = np.interp(z[unknown], whole.z, whole.p)
-    top = float(np.log1p(max(waits.max(), 1.0))) + 0.7
-    level = base[:, None] + (1 - base[:, None]) * (np.arange(COPIES) + 0.5) / COPIES
-    beyond = np.where(level > whole.p[-1], top, np.interp(level, whole.p, whole.z))
-    beyond = np.maximum(beyond, z[unknown][:, None] + 1e-6)
-    return np.concatenate([known, np.repeat(unknown, COPIES)]), np.concatenate([z[known], beyond.ravel()])
+    return Boosted(tuple(f.name for f in features), low, high, of_boosters([booster]), booster)
 
 
 def _bins(z: Floats, bins: int) -> tuple[Floats, Floats]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -15,9 +14,9 @@ from queuecast.features.lakecases import lake_cases
 from queuecast.features.situation import FEATURES as STATE
 from queuecast.features.snapshots import FEATURES as SEEN
 from queuecast.models.baselines import like_jobs
-from queuecast.models.boosted import fit
 from queuecast.models.record import MOST, TrackRecord
 from queuecast.models.rolling import Rolled, roll
+from queuecast.models.stacked import fit
 from queuecast.models.waitmodel import WORDS, WaitModel, usual_values
 from queuecast.models.waits import KNOTS_S, Waits
 
@@ -58,7 +57,7 @@ def learn(
     tell(REFITS + 1, REFITS + 1)
     final = fit(cases, at)
     model = WaitModel(
-        replace(final, booster=None),
+        final.alone(),
         rolled.maps,
         rolled.shares,
         {text: list(history.words[text]) for text in WORDS},

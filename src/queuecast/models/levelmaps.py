@@ -12,6 +12,7 @@ import numpy as np
 
 from queuecast.features.cases import Cases
 from queuecast.features.history import Flags, Floats, Ints
+from queuecast.models.blend import Cdfs, best_share
 from queuecast.models.calibration import GRID, Calibration
 from queuecast.models.waits import Waits
 
@@ -27,6 +28,12 @@ MOST = 4000
 
 BURST_S = 6 * 3600.0
 """Jobs of one user asked about within that time share their fate: together they are worth one outcome."""
+
+FOLLOWED = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Shares of the correction that are tried."""
+
+WORTH_IT = 0.01
+"""Levels that hold are worth so much of the CRPS."""
 
 Key = tuple[int, ...]
 
@@ -63,6 +70,10 @@ class LevelMaps:
                 maps[number, key] = Calibration.fit(pit[rows], started[rows], weight, prior, worth, FULL_TRUST)
         return cls(maps)
 
+    def softened(self, share: float) -> LevelMaps:
+        """Followed only so far: 0 leaves every level as it is, 1 corrects it whole."""
+        return LevelMaps({key: Calibration((1 - share) * GRID + share * c.honest, c.count) for key, c in self.maps.items()})
+
     def of(self, codes: dict[str, int]) -> Calibration:
         """The finest correction that there is for one kind."""
         key = tuple(codes[d] for d in LEVELS[-1])
@@ -75,6 +86,13 @@ class LevelMaps:
             found = self.of(dict(zip(LEVELS[-1], key, strict=True)))
             cdf[rows] = np.interp(waits.cdf[rows], GRID, found.honest)
         return Waits(cdf, waits.knots_s)
+
+
+def share_of_correction(raw: Cdfs, corrected: Cdfs, knots_s: Floats, wait_s: Floats) -> float:
+    """How far corrections are followed: as far as they cost next to no CRPS of log1p(wait) over past answers, which the
+    corrections of then had not seen. Where they only followed noise, that is less, or not at all. Rows not corrected
+    yet (nan) do not count."""
+    return best_share(raw, corrected, knots_s, wait_s, np.arange(len(raw)), FOLLOWED, 1.0, WORTH_IT)
 
 
 def pits(waits: Waits, wait_s: Floats, started: Flags, luck: Floats) -> Floats:

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from queuecast.features.cases import Cases
 from queuecast.features.history import Floats, Ints
-from queuecast.models.blend import UNTRIED, mix, share_of_like
-from queuecast.models.boosted import Boosted, fit
-from queuecast.models.levelmaps import LevelMaps, kinds, luck, pits
+from queuecast.models.blend import MOST, UNTRIED, mix, share_of_like
+from queuecast.models.levelmaps import LevelMaps, kinds, luck, pits, share_of_correction
+from queuecast.models.stacked import Stacked, fit
 from queuecast.models.waits import KNOTS_S, Waits
 
 TICK_S = 6 * 3600.0
@@ -48,12 +48,12 @@ def roll(
     every_s: float,
     warm_up_s: float = 0.0,
     like: Waits | None = None,
-    learn: Callable[[Cases, float], Boosted] = fit,
+    learn: Callable[[Cases, float], Stacked] = fit,
     progress: Callable[[int, int], None] | None = None,
 ) -> Rolled:
     """Answer all cases asked from ``first`` on (epoch seconds, UTC), refitting every ``every_s``. Answers of the
     ``warm_up_s`` before are made too, to correct the first ones by; they are not returned. ``like`` holds for every
-    case what like jobs waited, as known at its moment."""
+    case what like jobs waited, as known at its moment. Raises ``ValueError`` where nothing had started at an origin."""
     begin = first - warm_up_s
     rows = np.flatnonzero(cases.asked >= begin)
     run = _Run(cases, rows, None if like is None else like.cdf[rows].astype(np.float32))
@@ -68,9 +68,10 @@ def roll(
         model = learn(cases, float(origin))
         run.answer(model, low, high, float(origin))
         for tick, here in _ticks(run.asked, low, high):
-            run.correct(run.maps(int(here[0]), tick), here)
+            run.correct(*run.maps(int(here[0]), tick), here)
     wanted = np.flatnonzero(run.asked >= first)
-    return Rolled(rows[wanted], run.told(wanted), Waits(run.raw[wanted].astype(np.float64), KNOTS_S), run.maps(len(rows), end), run.shares)
+    maps, share = run.maps(len(rows), end)
+    return Rolled(rows[wanted], run.told(wanted), Waits(run.raw[wanted].astype(np.float64), KNOTS_S), maps.softened(share), run.shares)
 
 
 class _Run:
@@ -83,14 +84,14 @@ class _Run:
         self.codes = {n: c[rows] for n, c in kinds(cases).items()}
         self.luck = luck(len(rows))
         shape = (len(rows), len(KNOTS_S))
-        self.model, self.raw, self.final = (np.full(shape, np.nan, np.float32) for _ in range(3))
+        self.model, self.raw, self.corrected, self.final = (np.full(shape, np.nan, np.float32) for _ in range(4))
         self.levels = np.zeros(len(rows))  # of the jobs that started
         self.shares = np.array([UNTRIED, UNTRIED])
 
     def told(self, which: Ints) -> Waits:
         return Waits(self.final[which].astype(np.float64), KNOTS_S)
 
-    def answer(self, model: Boosted, low: int, high: int, origin: float) -> None:
+    def answer(self, model: Stacked, low: int, high: int, origin: float) -> None:
         """Uncorrected answers."""
         told = model.predict(self.cases.values[self.rows[low:high]])
         self.model[low:high] = told.cdf
@@ -106,8 +107,8 @@ class _Run:
         came = np.isfinite(truth)
         self.levels[low:high] = pits(told, np.where(came, truth, 1e12), came, self.luck[low:high])
 
-    def maps(self, until: int, at: float) -> LevelMaps:
-        """Corrections from the answers before number ``until``, by what was known at ``at``."""
+    def maps(self, until: int, at: float) -> tuple[LevelMaps, float]:
+        """Corrections from the answers before number ``until``, by what was known at ``at``, and how far they are followed."""
         low = max(0, until - LOOK_BACK)
         part = self.rows[low:until]
         waits = np.maximum(0.0, np.minimum(self.cases.last_pending[part], at) - self.cases.asked[part])
@@ -116,11 +117,16 @@ class _Run:
         open_ = np.flatnonzero(~started)
         if len(open_):
             level[open_] = Waits(self.raw[low:until][open_].astype(np.float64), KNOTS_S).within(waits[open_])
-        return LevelMaps.fit(level, started, self.asked[low:until], {n: c[low:until] for n, c in self.codes.items()}, at)
+        maps = LevelMaps.fit(level, started, self.asked[low:until], {n: c[low:until] for n, c in self.codes.items()}, at)
+        late = low + np.flatnonzero(started)[-MOST:]
+        return maps, share_of_correction(
+            self.raw[late], self.corrected[late], KNOTS_S, self.cases.start[self.rows[late]] - self.asked[late]
+        )
 
-    def correct(self, maps: LevelMaps, here: Ints) -> None:
+    def correct(self, maps: LevelMaps, share: float, here: Ints) -> None:
         told = Waits(self.raw[here].astype(np.float64), KNOTS_S)
-        self.final[here] = maps.correct(told, {n: c[here] for n, c in self.codes.items()}).cdf
+        self.corrected[here] = maps.correct(told, {n: c[here] for n, c in self.codes.items()}).cdf
+        self.final[here] = (1 - share) * self.raw[here] + share * self.corrected[here]
 
 
 def _ticks(asked: Floats, low: int, high: int) -> list[tuple[float, Ints]]:

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from queuecast.features.lakecases import FEATURES
-from queuecast.models.boosted import restored, saved
 from queuecast.models.calibration import GRID, Calibration
 from queuecast.models.levelmaps import LEVELS, LevelMaps
 from queuecast.models.record import TrackRecord
+from queuecast.models.stacked import restored, saved
 from queuecast.models.waitmodel import WORDS, WaitModel
 
 Arrays = dict[str, npt.NDArray[np.generic]]
@@ -23,7 +23,7 @@ def pack_wait_model(model: WaitModel) -> Arrays:
     keys = [(level, *key, *[-1] * (WIDEST - len(key))) for level, key in model.maps.maps]
     texts = {f"words_{text}": np.array(model.words[text], np.str_) for text in WORDS}
     return {
-        **{f"boosted_{name}": array for name, array in saved(model.boosted).items()},
+        **{f"learned_{name}": array for name, array in saved(model.stacked).items()},
         **texts,
         "map_keys": np.array(keys, np.int64).reshape(len(keys), WIDEST + 1),
         "map_honest": np.array([c.honest for c in model.maps.maps.values()], np.float64).reshape(len(keys), len(GRID)),
@@ -37,8 +37,8 @@ def pack_wait_model(model: WaitModel) -> Arrays:
 
 def unpack_wait_model(arrays: Arrays) -> WaitModel:
     """From saved arrays. Raises ``ValueError`` or ``KeyError`` if they are not a whole model of this version."""
-    boosted = restored({n.removeprefix("boosted_"): a for n, a in arrays.items() if n.startswith("boosted_")})
-    if boosted.names != tuple(f.name for f in FEATURES):
+    stacked = restored({n.removeprefix("learned_"): a for n, a in arrays.items() if n.startswith("learned_")})
+    if stacked.names != tuple(f.name for f in FEATURES):
         raise ValueError("the model was learned from other features")
     keys, honest = arrays["map_keys"].astype(np.int64), arrays["map_honest"].astype(np.float64)
     if honest.shape != (len(keys), len(GRID)) or (np.diff(honest, axis=1) < 0).any() or keys.shape[1:] != (WIDEST + 1,):
@@ -53,7 +53,7 @@ def unpack_wait_model(arrays: Arrays) -> WaitModel:
     if any(len(v) != len(FEATURES) for v in usual.values()) or len(arrays["shares"]) != 2:
         raise ValueError("usual values are not whole")
     return WaitModel(
-        boosted,
+        stacked,
         LevelMaps(maps),
         arrays["shares"].astype(np.float64),
         {text: [str(w) for w in arrays[f"words_{text}"]] for text in WORDS},

@@ -28,7 +28,7 @@ from queuecast.models.savedparts import pack_record, pack_wait_model, unpack_rec
 from queuecast.models.slurmrecord import SlurmRecord
 from queuecast.models.waitmodel import WaitModel
 
-FORMAT = 2
+FORMAT = 3
 KEEP = 5
 KIND = "queuecast wait model"
 

@@ -5,6 +5,7 @@ The format is that of LightGBM's model text, https://lightgbm.readthedocs.io/; a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -77,9 +78,9 @@ class Trees:
         return trees
 
 
-def of_booster(booster: lightgbm.Booster) -> Trees:
-    """The trees of a trained booster with numerical features only."""
-    model = booster.dump_model()
+def of_boosters(boosters: Sequence[lightgbm.Booster]) -> Trees:
+    """The trees of trained boosters with numerical features only; with several their scores add up."""
+    models = [booster.dump_model() for booster in boosters]
     parts: dict[str, list[float]] = {n: [] for n in ("feature", "threshold", "nan_left", "left", "right", "score")}
     roots, deepest = [], 0
 
@@ -105,7 +106,7 @@ def of_booster(booster: lightgbm.Booster) -> Trees:
             parts["right"][number] = add(node["right_child"], depth + 1)  # type: ignore[arg-type]
         return number
 
-    for tree in model["tree_info"]:
+    for tree in (tree for model in models for tree in model["tree_info"]):
         roots.append(add(tree["tree_structure"], 0))
     return Trees(
         np.array(parts["feature"], np.int32),
@@ -116,5 +117,5 @@ def of_booster(booster: lightgbm.Booster) -> Trees:
         np.array(parts["score"], np.float64),
         np.array(roots, np.int32),
         deepest,
-        int(model["num_tree_per_iteration"]),
+        int(models[0]["num_tree_per_iteration"]),
     )

@@ -1,4 +1,4 @@
-"""The trained model of one cluster: boosted bins, the share of like jobs, corrected levels, and what moves an answer."""
+"""The trained model of one cluster: the learned distribution, the share of like jobs, corrected levels, and what moves an answer."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from queuecast.features.history import Floats, History, Ints, size_class
 from queuecast.features.lakecases import FEATURES
 from queuecast.features.situation_names import COLUMN
 from queuecast.models.blend import mix
-from queuecast.models.boosted import Boosted
 from queuecast.models.levelmaps import LevelMaps
+from queuecast.models.stacked import Stacked
 from queuecast.models.trees import Values
 from queuecast.models.waits import Waits
 
@@ -45,7 +45,7 @@ class WaitModel:
     """``words`` are the codes' meaning in training; ``usual`` maps a partition's word to the medians of its cases
     (float32, shape (F,)), "" to those of all. ``cases`` outcomes were learned from."""
 
-    boosted: Boosted
+    stacked: Stacked
     maps: LevelMaps
     shares: Floats
     words: dict[str, list[str]]
@@ -54,7 +54,7 @@ class WaitModel:
 
     def predict(self, values: Values, asking: Asking, like: Waits, history: History) -> Waits:
         """Corrected distributions of the remaining wait of requests. ``like``: what like jobs waited, nan if unknown."""
-        model = self.boosted.predict(self.recoded(values, asking, history))
+        model = self.stacked.predict(self.recoded(values, asking, history))
         gpu = (np.nan_to_num(asking.gpus) > 0).astype(np.int64)
         codes = {
             "pending": (asking.asked - asking.eligible > 60).astype(np.int64),
@@ -82,7 +82,7 @@ class WaitModel:
         rows = np.repeat(own[None, :], len(TOPICS) + 1, axis=0)
         for number, where in enumerate(TOPICS.values()):
             rows[number, where] = usual[where]
-        told = self.boosted.predict(rows).quantile(0.5)
+        told = self.stacked.predict(rows).quantile(0.5)
         return Moved(
             {topic: float(told[-1] - told[number]) for number, topic in enumerate(TOPICS)},
             dict(zip(NAMES, own.tolist(), strict=True)),

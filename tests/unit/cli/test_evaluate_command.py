@@ -15,7 +15,7 @@ from queuecast.answers.evaluate import evaluate_lake, slurm_waits
 from queuecast.cli.evaluate import evaluate
 from queuecast.errors import NoDataError, UsageError
 from queuecast.features.lakecases import FEATURES
-from queuecast.models import boosted
+from queuecast.models import stacked
 from queuecast.store.lake import Lake
 
 
@@ -33,7 +33,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boosted.fit, "__kwdefaults__", {**boosted.fit.__kwdefaults__, "rounds": 4, "bins": 6})
+    monkeypatch.setattr(stacked.fit, "__kwdefaults__", {**stacked.fit.__kwdefaults__, "rounds": 4, "bins": 6})
     monkeypatch.setattr("queuecast.clock.now", lambda: NOW)
 
 

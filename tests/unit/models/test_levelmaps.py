@@ -11,7 +11,7 @@ from tests.unit.models.made_cases import DAY, HOUR, T0, logistic, made
 from queuecast.features.cases import Cases
 from queuecast.features.history import Flags, Floats, Ints
 from queuecast.models.calibration import GRID, Calibration
-from queuecast.models.levelmaps import FULL_TRUST, MOST, LevelMaps, kinds, luck, pits
+from queuecast.models.levelmaps import FULL_TRUST, MOST, LevelMaps, kinds, luck, pits, share_of_correction
 from queuecast.models.waits import KNOTS_S, Waits
 
 AT = T0 + 3 * DAY
@@ -152,3 +152,23 @@ def test_levels_of_true_distributions_are_uniform_also_with_a_step_at_zero() -> 
     # A job that still waits after no time at all was not among those that start at once.
     assert (pits(told, wait_s, np.zeros(4000, bool), luck(4000)) >= 0.4).all()
     assert (luck(10) == luck(20)[:10]).all()
+
+
+def test_softened_corrections_lie_between_none_and_all() -> None:
+    maps = LevelMaps({(0, ()): Calibration(GRID**2, 9)})
+    for share in (0.0, 0.25, 1.0):
+        assert np.allclose(maps.softened(share).maps[0, ()].honest, (1 - share) * GRID + share * GRID**2)
+    assert maps.softened(0.5).maps[0, ()].count == 9
+
+
+@pytest.mark.parametrize(("middle_raw", "middle_corrected", "share"), [(8.0, 8.0, 1.0), (6.0, 8.0, 1.0), (8.0, 5.0, 0.0)])
+def test_corrections_are_followed_as_far_as_they_cost_nothing(middle_raw: float, middle_corrected: float, share: float) -> None:
+    count = 2000
+    wait = np.expm1(np.clip(np.random.default_rng(2).logistic(8.0, 0.6, count), 0.1, 15))
+    raw, corrected = logistic(middle_raw, 0.6, count).cdf, logistic(middle_corrected, 0.6, count).cdf
+    assert share_of_correction(raw, corrected, KNOTS_S, wait) == share
+
+
+def test_corrections_that_nothing_is_known_about_are_followed() -> None:
+    raw = logistic(8.0, 0.6, 500).cdf
+    assert share_of_correction(raw, np.full_like(raw, np.nan), KNOTS_S, np.ones(500)) == 1.0

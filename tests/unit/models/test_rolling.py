@@ -15,9 +15,9 @@ from tests.unit.models.made_cases import DAY, HOUR, QUICK, T0, altered_after, he
 from queuecast.features.cases import Cases
 from queuecast.features.history import Flags, Floats, Ints
 from queuecast.models import blend, rolling
-from queuecast.models.boosted import fit
 from queuecast.models.levelmaps import LevelMaps
 from queuecast.models.rolling import Rolled, roll
+from queuecast.models.stacked import fit
 from queuecast.models.waits import Waits
 
 FIRST = T0 + 6 * DAY

@@ -8,7 +8,7 @@ import lightgbm
 import numpy as np
 import pytest
 
-from queuecast.models.trees import Trees, of_booster
+from queuecast.models.trees import Trees, of_boosters
 
 BASE: dict[str, Any] = {"num_threads": 1, "verbose": -1, "min_data_in_leaf": 3, "seed": 1, "deterministic": True, "force_row_wise": True}
 
@@ -47,7 +47,7 @@ def test_scores_are_those_of_lightgbm(boosters: dict[tuple[float, int], lightgbm
     booster = boosters[unknown, classes]
     kinds = {s for s in booster.trees_to_dataframe()["missing_type"] if isinstance(s, str)}
     assert kinds == ({"None"} if unknown == 0 else {"NaN"}) or unknown > 0
-    trees = of_booster(booster)
+    trees = of_boosters([booster])
     assert trees.depth > 2
     for asked in (0.0, 0.3, 1.0):
         x = values_of(450, 9, asked)
@@ -67,13 +67,13 @@ def test_scores_are_those_of_lightgbm(boosters: dict[tuple[float, int], lightgbm
 def test_a_tree_without_a_split_is_its_leaf() -> None:
     x = np.zeros((50, 1), np.float32)
     booster = lightgbm.train({**BASE, "objective": "regression"}, lightgbm.Dataset(x, np.full(50, 3.0)), 2)
-    trees = of_booster(booster)
+    trees = of_boosters([booster])
     assert trees.depth == 0
     assert np.allclose(trees.raw(x)[:, 0], np.asarray(booster.predict(x, raw_score=True)))
 
 
 def test_saved_and_read_again_they_are_the_same(boosters: dict[tuple[float, int], lightgbm.Booster]) -> None:
-    trees = of_booster(boosters[0.2, 4])
+    trees = of_boosters([boosters[0.2, 4]])
     again = Trees.of_arrays(trees.arrays())
     x = values_of(300, 5, 0.3)
     assert (again.raw(x) == trees.raw(x)).all()
@@ -115,7 +115,7 @@ def _shorter(name: str) -> Any:
     ],
 )
 def test_damaged_trees_are_refused(boosters: dict[tuple[float, int], lightgbm.Booster], damage: Any) -> None:
-    arrays: dict[str, Any] = dict(of_booster(boosters[0.2, 4]).arrays())
+    arrays: dict[str, Any] = dict(of_boosters([boosters[0.2, 4]]).arrays())
     Trees.of_arrays(arrays)
     damage(arrays)
     with pytest.raises(ValueError, match=r"trees|unpack"):

@@ -15,9 +15,9 @@ from queuecast.features.cases import Cases
 from queuecast.features.history import TEXTS, History
 from queuecast.features.lakecases import FEATURES
 from queuecast.features.situation_names import COLUMN
-from queuecast.models.boosted import fit
 from queuecast.models.calibration import GRID, Calibration
 from queuecast.models.levelmaps import LevelMaps
+from queuecast.models.stacked import fit
 from queuecast.models.waitmodel import CODED, Moved, WaitModel, usual_values
 from queuecast.models.waits import KNOTS_S, Waits
 
@@ -40,9 +40,9 @@ def wide(count: int = 600) -> Cases:
 @pytest.fixture(scope="module")
 def model() -> WaitModel:
     cases = wide()
-    boosted = fit(cases, T0 + 40 * DAY, rounds=25, bins=6, threads=1)
+    stacked = fit(cases, T0 + 40 * DAY, rounds=25, bins=6, threads=1)
     maps = LevelMaps({(0, ()): Calibration(GRID.copy(), 9), (2, (0, 1)): Calibration(GRID**2, 9)})
-    return WaitModel(boosted, maps, np.zeros(2), WORDS, usual_values(cases, WORDS["partition"]), len(cases))
+    return WaitModel(stacked, maps, np.zeros(2), WORDS, usual_values(cases, WORDS["partition"]), len(cases))
 
 
 def history(words: dict[str, list[str]]) -> History:
@@ -92,7 +92,7 @@ def test_a_word_that_training_never_saw_has_an_answer(model: WaitModel) -> None:
     assert (told.cdf[0] == told.cdf[1]).all()
     # Corrections of partitions that it is not are not its own.
     own = replace(model, maps=LevelMaps({(2, (0, p)): Calibration(GRID**2, 9) for p in range(3)}))
-    plain = model.boosted.predict(model.recoded(values_of(model, [2]), asking([-1]), strange))
+    plain = model.stacked.predict(model.recoded(values_of(model, [2]), asking([-1]), strange))
     assert np.allclose(own.predict(values_of(model, [2]), asking([-1]), unknown(1), strange).cdf, plain.cdf)
     for code in (1, -1):
         moved = model.moved(values_of(model, [2]), asking([code]), strange)
@@ -142,7 +142,7 @@ def test_more_work_in_the_queue_made_the_wait_longer(model: WaitModel) -> None:
     values[0, [WORK, OTHER]] = 95
     found = moved_of(model, values, 0)
     words = history(WORDS)
-    more, usual = (model.boosted.predict(model.recoded(v, asking([0]), words)).quantile(0.5)[0] for v in (values, values_of(model, [0])))
+    more, usual = (model.stacked.predict(model.recoded(v, asking([0]), words)).quantile(0.5)[0] for v in (values, values_of(model, [0])))
     assert found.seconds["queue"] == more - usual > 600
     assert {t for t, s in found.seconds.items() if s != 0} == {"queue"}
     assert (found.own["partition_pending_core_h"], found.own["partition_ahead_core_h"]) == (95.0, 95.0)
