@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from queuecast.answers.forecast import Forecaster
-from queuecast.answers.request import Request
 from queuecast.models.saving import save_model
 from queuecast.models.training import train
+from queuecast.policy.request import Request
 from queuecast.store.lake import Lake
 from tests.benchmarks.measure import machine, median, report, run, show
 

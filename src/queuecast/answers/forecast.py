@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from queuecast.answers.factors import factors
 from queuecast.answers.learned import Learned, Learnt
 from queuecast.answers.lookup import KnownJob, find_job
-from queuecast.answers.request import Request
-from queuecast.answers.resolve import resolve
+from queuecast.answers.resolve import like_key, resolve
 from queuecast.answers.viewer import Viewer
 from queuecast.answers.wait import HOURS, LEVELS, Basis, Freshness, Honesty, Interval, SlurmSays, Status, WaitAnswer
 from queuecast.errors import UsageError
@@ -30,6 +29,7 @@ from queuecast.models.saving import Model, load_model
 from queuecast.models.slurmrecord import SlurmRecord, slurm_record
 from queuecast.models.training import HISTORY, data_until
 from queuecast.models.waitmodel import Moved
+from queuecast.policy.request import Request
 from queuecast.reasons import ReasonInfo, explain_reason
 from queuecast.slurmtext.reasons import parse_reason
 from queuecast.store.files import instant
@@ -149,7 +149,7 @@ class Forecaster:
         if job is not None:
             same = np.flatnonzero((history.job_id == job.job_id) & (history.eligible <= at.timestamp()))
             row = int(same[-1]) if len(same) else -1
-        like = find_like(history, request.key, at.timestamp(), waited, without=row)
+        like = find_like(history, like_key(request), at.timestamp(), waited, without=row)
         learned = self._learned_for(at)
         if learned is not None:
             wait, moved = learned.predict(history, request, at, row, waited, like)

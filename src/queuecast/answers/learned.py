@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from queuecast.answers.request import Request
+from queuecast.answers.resolve import like_key
 from queuecast.answers.wait import Honesty
 from queuecast.features.asking import Asking
 from queuecast.features.history import Floats, History, Ints
@@ -20,6 +20,7 @@ from queuecast.models.record import TrackRecord
 from queuecast.models.training import data_until
 from queuecast.models.waitmodel import Moved, WaitModel
 from queuecast.models.waits import KNOTS_S, Waits
+from queuecast.policy.request import Request
 
 if TYPE_CHECKING:
     from queuecast.store.lake import Lake
@@ -126,7 +127,7 @@ class Learned:
     def _asking(self, history: History, request: Request, moment: float, row: int) -> Asking:
         if row >= 0 and history.eligible[row] <= moment < min(history.start[row], history.end[row]):
             return Asking.of_rows(history, np.array([row]), np.array([moment]))
-        key = request.key
+        key = like_key(request)
         partition = request.partitions[0] if request.partitions else ""
         words = {"partition": partition, "qos": key.qos, "account": key.account, "gpu_type": key.gpu_type, "user": request.user}
         now = np.array([moment])

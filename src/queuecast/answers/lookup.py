@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queuecast.answers.request import Request
 from queuecast.errors import NoDataError, ParseError, UsageError
 from queuecast.i18n import _
+from queuecast.policy.request import Request
 from queuecast.slurmtext.jobids import JobId, parse_job_id
 from queuecast.store.files import instant
 

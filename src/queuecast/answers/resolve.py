@@ -6,45 +6,30 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from queuecast.answers.request import Request
 from queuecast.errors import UsageError
 from queuecast.i18n import _
+from queuecast.models.likejobs import Key
+from queuecast.policy.readings import latest_reading
+from queuecast.policy.request import Request
 from queuecast.slurmtext.durations import format_limit
-from queuecast.store.files import instant
 
 if TYPE_CHECKING:
     from queuecast.store.lake import Lake
 
 
-_KEPT: dict[tuple[str, int, str, str], pa.Table] = {}
-_MOST_KEPT = 32
-
-
-def _kept(lake: Lake, table: str, cluster: str) -> pa.Table:
-    """All readings of a small table; read once for one state of the lake, since every question needs them."""
-    key = (str(lake.path), lake.manifest.version, table, cluster)
-    if key not in _KEPT:
-        while len(_KEPT) >= _MOST_KEPT:
-            _KEPT.pop(next(iter(_KEPT)))
-        _KEPT[key] = lake.read(table, cluster=cluster)
-    return _KEPT[key]
-
-
-def latest_reading(lake: Lake, table: str, cluster: str, at: datetime) -> pa.Table:
-    """The last stored reading of a table of configuration at ``at``; the first one if none is older."""
-    rows = _kept(lake, table, cluster)
-    if not rows.num_rows:
-        return rows
-    seen = rows["observed_at"]
-    before = rows.filter(pc.less_equal(seen, instant(at)))
-    if before.num_rows:
-        rows = before.filter(pc.equal(before["observed_at"], pc.max(before["observed_at"])))
-    else:
-        rows = rows.filter(pc.equal(seen, pc.min(seen)))
-    return rows.drop_columns(["observed_at"])  # a time as a Python value would import pandas
+def like_key(request: Request) -> Key:
+    """The request in the terms of the like-jobs model."""
+    return Key(
+        request.partitions,
+        request.qos,
+        request.account,
+        request.gpu_type,
+        float(request.gpus),
+        float(request.cpus),
+        float("nan") if request.limit_s is None else float(request.limit_s),
+    )
 
 
 def resolve(lake: Lake, cluster: str, request: Request, at: datetime) -> Request:
@@ -87,7 +72,7 @@ def _limit(request: Request, chosen: list[dict[str, Any]], assumed: list[str]) -
     if seconds is None:
         return replace(request, unlimited=True)
     assumed.append(_("No time limit was given: the partition's default, {limit}, is taken.").format(limit=format_limit(seconds)))
-    return replace(request, limit_s=seconds)
+    return replace(request, limit_s=seconds, limit_defaulted=True)
 
 
 def _gpu_type(lake: Lake, cluster: str, request: Request, at: datetime) -> None:

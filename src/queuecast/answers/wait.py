@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from queuecast.answers.request import Request
 from queuecast.models.slurmrecord import SlurmRecord
+from queuecast.policy.request import Request
 from queuecast.reasons import ReasonInfo
 
 JSON_VERSION = 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from queuecast.answers.request import Request
 from queuecast.answers.wait import SlurmSays, WaitAnswer
 from queuecast.i18n import _, ngettext
+from queuecast.policy.request import Request
 from queuecast.render.factors import factor_part, factor_text
 from queuecast.render.words import moment, percent, safe, span, wrapped
 from queuecast.slurmtext.durations import format_limit

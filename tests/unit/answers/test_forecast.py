@@ -12,11 +12,11 @@ from tests.unit.synthetic import NOW, T0, job_rows, known_at, make_lake, queue_r
 
 from queuecast.answers.explain import why
 from queuecast.answers.forecast import Forecaster
-from queuecast.answers.request import Request
 from queuecast.answers.viewer import Viewer
 from queuecast.errors import NoDataError, NotPermitted, UsageError
 from queuecast.models.saving import save_model
 from queuecast.models.training import train
+from queuecast.policy.request import Request
 from queuecast.store.lake import Lake
 
 ASK = Request(partitions=("gpu",), gpus=4, gpu_type="a100", cpus=8, limit_s=3600, account="vision", qos="normal")

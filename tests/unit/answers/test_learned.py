@@ -10,10 +10,10 @@ import pytest
 from tests.unit.synthetic import NOW, job_rows, queue_rows, table
 
 from queuecast.answers.forecast import Forecaster
-from queuecast.answers.request import Request
-from queuecast.models import boosted
+from queuecast.models import stacked
 from queuecast.models.saving import Model, load_model, save_model
 from queuecast.models.training import train
+from queuecast.policy.request import Request
 from queuecast.render.factors import factor_part, factor_text
 from queuecast.store.lake import Lake
 
@@ -28,7 +28,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
         tx.append("jobs", table("jobs", rows))
         tx.append("queue", table("queue", queue_rows(rows, NOW)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(boosted.fit, "__kwdefaults__", {**boosted.fit.__kwdefaults__, "rounds": 6, "bins": 8})
+        patch.setattr(stacked.fit, "__kwdefaults__", {**stacked.fit.__kwdefaults__, "rounds": 6, "bins": 8})
         save_model(store.path / "models", train(store, NOW))
     return store
 

@@ -9,9 +9,9 @@ from typing import Any
 from tests.unit.synthetic import NOW, job_rows, make_lake, queue_rows, table
 
 from queuecast.answers.forecast import Forecaster
-from queuecast.answers.request import Request
 from queuecast.answers.runaway import runaway_jobs
 from queuecast.models.slurmrecord import slurm_record
+from queuecast.policy.request import Request
 from queuecast.store.lake import Lake
 
 MINUTE = timedelta(minutes=1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from queuecast.answers.request import from_options
 from queuecast.errors import UsageError
+from queuecast.policy.request import from_options
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 from tests.unit.synthetic import NOW, T0, job_rows, known_at, make_lake, table
 
 from queuecast.answers.forecast import Forecaster
-from queuecast.answers.request import Request
 from queuecast.answers.scoring import keep_answer, predictions_of, score_open, summary
 from queuecast.errors import StoreError
+from queuecast.policy.request import Request
 from queuecast.store.predictions import Predictions
 
 

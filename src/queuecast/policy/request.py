@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from queuecast.errors import ParseError, UsageError
 from queuecast.i18n import _
-from queuecast.models.likejobs import Key
 from queuecast.slurmtext.durations import Limit, parse_typed_limit
 from queuecast.slurmtext.jobids import count_array
 from queuecast.slurmtext.sizes import parse_req_mem
@@ -20,7 +19,9 @@ class Request:
     """A request for resources. Counts are for the whole job (of one array task); None is "not said".
 
     ``limit_s`` in seconds, None with ``unlimited`` or when not said. ``assumed`` tells which values were filled in
-    from the cluster's defaults, as sentences.
+    from the cluster's defaults, as sentences. ``limit_defaulted``: the limit is the partition's, so Slurm cuts it to
+    what QOS and association allow instead of refusing it. ``constraint``, ``nodelist``, ``exclude``, ``reservation``
+    and ``licenses`` are as typed.
     """
 
     partitions: tuple[str, ...] = ()
@@ -36,19 +37,13 @@ class Request:
     user: str | None = None
     array_tasks: int = 1
     assumed: tuple[str, ...] = field(default=())
-
-    @property
-    def key(self) -> Key:
-        """The request in the terms of the like-jobs model."""
-        return Key(
-            self.partitions,
-            self.qos,
-            self.account,
-            self.gpu_type,
-            float(self.gpus),
-            float(self.cpus),
-            float("nan") if self.limit_s is None else float(self.limit_s),
-        )
+    limit_defaulted: bool = False
+    tasks: int | None = None
+    constraint: str | None = None
+    nodelist: str | None = None
+    exclude: str | None = None
+    reservation: str | None = None
+    licenses: str | None = None
 
     def merged(self, **given: object) -> Request:
         """A copy with the values that are not None replaced."""
@@ -81,6 +76,12 @@ def from_options(options: Mapping[str, str], user: str | None = None) -> Request
         qos=options.get("qos") or None,
         user=user,
         array_tasks=_array_tasks(array),
+        tasks=tasks,
+        constraint=options.get("constraint") or None,
+        nodelist=options.get("nodelist") or None,
+        exclude=options.get("exclude") or None,
+        reservation=options.get("reservation") or None,
+        licenses=options.get("licenses") or None,
     )
 
 
