@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browsing import ROOT, SIZES, Visit, browser, served, shots
 from playwright.sync_api import Browser, expect
-from test_browser import ROOT, SIZES, Visit, _free_port, browser, shots
 
 pytestmark = pytest.mark.browser
 __all__ = ["browser", "shots"]
@@ -38,29 +32,9 @@ cli.main()
 @pytest.fixture(scope="module")
 def site(campus: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of the app on a lake whose model keeps made-up answers."""
-    port, home = _free_port(), tmp_path_factory.mktemp("home")
-    flags = {
-        "server.address": "127.0.0.1", "server.port": str(port), "server.headless": "true", "server.fileWatcherType": "none",
-        "browser.gatherUsageStats": "false", "client.disableDataExport": "true", "client.showErrorDetails": "none",
-        "client.toolbarMode": "minimal",
-    }  # fmt: skip
     code = SERVE.format(root=str(ROOT), tests=str(Path(__file__).parent), app=str(ROOT / "app" / "main.py"))
-    command = [sys.executable, "-c", code, *(f"--{k}={v}" for k, v in flags.items())]
-    environment = {**os.environ, "QUEUECAST_LAKE": str(campus), "TZ": "UTC", "HOME": str(home)}
-    with (home / "log").open("wb") as log:
-        server = subprocess.Popen(command, cwd=home, env=environment, stdout=log, stderr=subprocess.STDOUT)
-    try:
-        for _ in range(300):
-            assert server.poll() is None, (home / "log").read_text()
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=2):
-                    break
-            except (urllib.error.URLError, ConnectionError):
-                time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(timeout=20)
+    with served(["-c", code], campus, tmp_path_factory.mktemp("home")) as address:
+        yield address
 
 
 @pytest.mark.parametrize("size", list(SIZES))
@@ -93,7 +67,10 @@ def test_the_menu_filters_and_the_download(browser: Browser, site: str) -> None:
     page.wait_for_url(re.compile("partition="), timeout=30_000)
     page.get_by_role("radio", name="30", exact=True).click()
     page.wait_for_url(re.compile("^(?!.*days=)"), timeout=30_000)
-    expect(page.get_by_text("answers in the last 30 days").first).to_be_visible(timeout=30_000)
+    # The number is that of this partition: the page before, of all of them, offers another file.
+    expect(page.get_by_text("Of 188 answers in the last 30 days").first).to_be_visible(timeout=30_000)
+    # The button comes last: until the run has ended it is that of a run before.
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning", timeout=30_000)
     with page.expect_download() as download:
         page.get_by_role("button", name="Download CSV").click()
     rows = Path(download.value.path()).read_text(encoding="utf-8-sig").splitlines()

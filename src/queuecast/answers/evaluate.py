@@ -12,15 +12,14 @@ from queuecast.errors import NoDataError
 from queuecast.features.cases import Cases
 from queuecast.features.lakecases import FEATURES, lake_cases
 from queuecast.i18n import _
-from queuecast.models.evaluation import Evaluation, evaluate
-from queuecast.models.learning import BEFORE, FEWEST_STARTS, REFITS, SPAN, like_waits, plan
+from queuecast.models.evaluation import SLURM, Evaluation, evaluate
+from queuecast.models.learning import BEFORE, FEWEST_STARTS, REFITS, SPAN, TRIED, like_waits, plan
+from queuecast.models.measures_slices import earlier_jobs
 from queuecast.models.training import data_until
 from queuecast.models.waits import KNOTS_S, Waits
 
 if TYPE_CHECKING:
     from queuecast.store.lake import Lake
-
-SLURM = "slurm"
 
 
 def evaluate_lake(
@@ -29,28 +28,36 @@ def evaluate_lake(
     now: datetime,
     *,
     days: float | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     refits: int = REFITS,
     draws: int = 100,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Measure over the last ``days`` (None: the last third of the history, at most 30 days) before the newest data.
+    """Measure over the last ``days`` (None: the last third of the history, at most 30 days) before the newest data, or
+    from ``since`` (aware; excludes ``days``) on. With ``until`` (aware) everything is as if it were then: nothing that
+    came later is used, not even as an outcome.
 
     Raises ``NoDataError`` with fewer started jobs than a model needs, or with none before those days.
     """
-    until = min(now, data_until(lake, cluster) or now)
-    cases, history, _rows = lake_cases(lake, cluster, until - SPAN, until, before=BEFORE)
-    at = until.timestamp()
-    first, every = plan(cases, at) if len(cases) else (at, 3600.0)
+    at_last = min(t for t in (now, data_until(lake, cluster), until) if t is not None)
     if days is not None:
-        first = at - timedelta(days=days).total_seconds()
-        every = max(timedelta(days=days).total_seconds() / refits, 3600.0)
+        since = at_last - timedelta(days=days)
+    # A model that answers early questions has a past to learn from too.
+    begin = at_last - SPAN if since is None else min(at_last - SPAN, since - (SPAN - TRIED))
+    cases, history, rows = lake_cases(lake, cluster, begin, at_last, before=BEFORE)
+    at = at_last.timestamp()
+    first, every = plan(cases, at) if len(cases) else (at, 3600.0)
+    if since is not None:
+        first = since.timestamp()
+        every = max((at - first) / refits, 3600.0)
     elif refits != REFITS:
         every = max((at - first) / refits, 3600.0)
-    started = np.isfinite(cases.start)
+    started = cases.start <= at
     if np.count_nonzero(started) < FEWEST_STARTS or np.count_nonzero(cases.start < first - every) < FEWEST_STARTS / 3:
         raise NoDataError(
             _("{cluster} has too few started jobs before the days to measure").format(cluster=cluster),
-            _("read more history first (queuecast backfill --since 2026-01-01), or measure fewer days with --days"),
+            _("read more history first (queuecast backfill --since 2026-01-01), or measure fewer days (--days, --since)"),
         )
     return evaluate(
         cases,
@@ -61,6 +68,8 @@ def evaluate_lake(
         at=at,
         extra={SLURM: slurm_waits(cases)},
         partitions=history.words["partition"],
+        earlier=earlier_jobs(history, rows, cases.asked),
+        gpus=history.gpus[rows],
         draws=draws,
         like=like_waits(cases),
         progress=progress,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from queuecast.features.declare import Feature
 from queuecast.features.history import Floats
 from queuecast.models.lessons import Lessons
-from queuecast.models.trees import Trees, Values, of_boosters
+from queuecast.models.trees import Trees, Values, check_columns, of_boosters
 from queuecast.models.waits import KNOTS_S, Waits
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ class Boosted:
     booster: lightgbm.Booster | None = field(default=None, repr=False, compare=False)
 
     def predict(self, values: Values) -> Waits:
-        """Distributions for features in the order of ``names``."""
+        """Distributions for features in the order of ``names``. Raises ``ValueError`` for another number of columns."""
+        check_columns(values, self.names)
         # In the process that trained, LightGBM itself is there and faster for many rows.
         scores = self.trees.raw(values) if self.booster is None or len(values) < 500 else self.booster.predict(values, raw_score=True)
         scores = np.asarray(scores, np.float64)

@@ -20,6 +20,9 @@ from queuecast.models.waits import Waits
 PINBALL_LEVELS = tuple(round(0.05 * i, 2) for i in range(1, 20))
 LEVELS = tuple(sorted({*PINBALL_LEVELS, 0.025, 0.975}))
 PIT_BINS = 20
+PIT_LINES = 10
+"""Bins of the histogram among the measures; the picture has more."""
+
 ROWS = 2048
 """So many cases at a time: their knots fit the processor's cache."""
 
@@ -69,7 +72,8 @@ def distribution(waits: Waits, told: Quantiles, wait: Floats, started: Flags) ->
     """Measures of whole distributions over started jobs; lower is better.
 
     ``pinball_log1p_05`` .. ``pinball_log1p_95`` per level in per cent and ``pinball_log1p``, their mean; ``crps_log10``
-    of log10(max(seconds, 1)); ``crps_s`` in seconds.
+    of log10(max(seconds, 1)); ``crps_s`` in seconds. ``pit_01`` .. ``pit_10``: shares of the PIT histogram, 0.1 each if
+    calibrated.
     """
     total = np.zeros(len(wait))
     for level in PINBALL_LEVELS:
@@ -79,6 +83,10 @@ def distribution(waits: Waits, told: Quantiles, wait: Floats, started: Flags) ->
     yield "pinball_log1p", Mean(total / len(PINBALL_LEVELS))
     yield "crps_log10", Mean(np.where(started, crps(waits, wait, "log10"), np.nan))
     yield "crps_s", Mean(np.where(started, crps(waits, wait, "seconds"), np.nan))
+    masses = np.full((len(wait), PIT_LINES), np.nan)
+    masses[started] = pit_masses(waits, wait, started, PIT_LINES)
+    for number in range(PIT_LINES):
+        yield f"pit_{number + 1:02d}", Mean(masses[:, number])
 
 
 def crps(waits: Waits, wait: Floats, scale: Scale) -> Floats:
@@ -164,22 +172,26 @@ def pit_histogram(waits: Waits, wait: Floats, started: Flags, bins: int = PIT_BI
     step instead of drawing a random number: the nonrandomised PIT of Czado, Gneiting and Held, "Predictive model
     assessment for count data", Biometrics 65 (2009).
     """
+    masses = pit_masses(waits, wait, started, bins)
+    return np.asarray(masses.mean(axis=0), np.float64) if len(masses) else np.full(bins, np.nan)
+
+
+def pit_masses(waits: Waits, wait: Floats, started: Flags, bins: int) -> Floats:
+    """How much of each started job lies in each bin of ``pit_histogram``: shape (started jobs, bins), rows add up to 1."""
     rows = np.flatnonzero(started)
-    if not len(rows):
-        return np.full(bins, np.nan)
     beyond = wait > waits.knots_s[-1]
     upper = np.where(beyond, 1.0, within(waits, wait))[rows]
     lower = np.where(beyond, waits.cdf[:, -1], np.where(wait == 0, 0.0, np.inf))[rows]
     lower = np.minimum(lower, upper)
     edges = np.linspace(0.0, 1.0, bins + 1)
-    reached = np.zeros(bins + 1)
+    reached = np.empty((len(rows), bins + 1))
     for part in _chunks(len(rows)):
         step = (upper[part] - lower[part])[:, None]
         gone = edges - lower[part, None]
         passed = (edges >= upper[part, None] - 1e-12).astype(np.float64)
-        reached += np.clip(np.divide(gone, step, out=passed, where=step > 1e-12), 0.0, 1.0).sum(axis=0)
-    reached[0], reached[-1] = 0.0, len(rows)
-    return np.diff(reached) / len(rows)
+        reached[part] = np.clip(np.divide(gone, step, out=passed, where=step > 1e-12), 0.0, 1.0)
+    reached[:, 0], reached[:, -1] = 0.0, 1.0
+    return np.diff(reached, axis=1)
 
 
 def _chunks(count: int) -> list[slice]:

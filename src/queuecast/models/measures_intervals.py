@@ -40,7 +40,7 @@ def intervals(told: Quantiles, wait: Floats, started: Flags) -> Iterator[tuple[s
     low side. ``width_80_s``, ``width_80_median_s``: mean and median width in seconds over all cases, as asked, whatever
     came. ``open_80``: share of cases whose upper end is not reached. ``winkler_80_log1p``: width plus 2 / (1 - share) times
     the distance of a miss, in log(1 + seconds), over started jobs, lower is better (Winkler 1972; Gneiting and Raftery
-    2007, section 6.2).
+    2007, section 6.2). ``winkler_80_s``: the same in seconds, where the longest waits decide.
     """
     y = np.log1p(wait)
     for share in SHARES:
@@ -55,6 +55,8 @@ def intervals(told: Quantiles, wait: Floats, started: Flags) -> Iterator[tuple[s
         a, b = np.log1p(low), np.log1p(high)
         missed = np.maximum(a - y, 0.0) + np.maximum(y - b, 0.0)
         yield f"winkler_{name}_log1p", Mean(np.where(started, b - a + 2.0 / (1.0 - share) * missed, np.nan))
+        missed = np.maximum(low - wait, 0.0) + np.maximum(wait - high, 0.0)
+        yield f"winkler_{name}_s", Mean(np.where(started, high - low + 2.0 / (1.0 - share) * missed, np.nan))
 
 
 def bounds(told: Quantiles, wait: Floats, started: Flags) -> Iterator[tuple[str, Statistic]]:

@@ -19,7 +19,7 @@ from queuecast.models import boosted, located
 from queuecast.models.boosted import Boosted
 from queuecast.models.lessons import HALF_LIFE_S, Lessons
 from queuecast.models.located import Located
-from queuecast.models.trees import Values
+from queuecast.models.trees import Values, check_columns
 from queuecast.models.waits import Waits
 
 LOCATION = Feature("location", "log1p(s)", "asked", "model", "wait that another model expects")
@@ -37,7 +37,9 @@ class Stacked:
     bins: Boosted
 
     def predict(self, values: Values) -> Waits:
-        """Distributions for features of shape (n, F) in the order of ``names``; nan is unknown."""
+        """Distributions for features of shape (n, F) in the order of ``names``; nan is unknown. Raises ``ValueError`` for another
+        number of columns."""
+        check_columns(values, self.names)
         location = self.located.location(values)
         told = self.bins.predict(_with(values, location))
         alike = self.located.around(location)

@@ -42,7 +42,11 @@ class Trees:
     outputs: int
 
     def raw(self, values: Values) -> Floats:
-        """Scores of shape (n, outputs) for features of shape (n, F); nan is unknown."""
+        """Scores of shape (n, outputs) for features of shape (n, F); nan is unknown. Raises ``ValueError`` for fewer
+        columns than the trees ask for (who knows their names checks that there are not more)."""
+        needed = int(self.feature.max(initial=-1)) + 1
+        if values.ndim != 2 or values.shape[1] < needed:
+            raise ValueError(f"the trees ask for {needed} columns, got values of shape {values.shape}")
         parts = [self._raw(values[i : i + ROWS_AT_ONCE]) for i in range(0, len(values), ROWS_AT_ONCE)]
         return np.concatenate(parts) if parts else np.zeros((0, self.outputs))
 
@@ -76,6 +80,12 @@ class Trees:
         if not same or not inside or outputs < 1 or len(trees.root) % outputs or not 0 <= depth <= 1000:
             raise ValueError("not whole trees")
         return trees
+
+
+def check_columns(values: Values, names: Sequence[str]) -> None:
+    """Raises ``ValueError`` unless ``values`` (n, F) have one column per name: with others a model would answer, and wrongly."""
+    if values.ndim != 2 or values.shape[1] != len(names):
+        raise ValueError(f"the model was learned from {len(names)} columns, got values of shape {values.shape}")
 
 
 def of_boosters(boosters: Sequence[lightgbm.Booster]) -> Trees:

@@ -41,7 +41,7 @@ class Waits:
 
     def quantile(self, probability: float | Floats) -> Floats:
         """Seconds by which the share ``probability`` has started: shape (n,) for one probability or one per case.
-        Infinite where the distribution does not reach."""
+        Infinite where the distribution does not reach, nan where it is unknown (a cdf that ends in nan)."""
         wanted = np.broadcast_to(np.asarray(probability, np.float64), (len(self),))
         z = np.log1p(self.knots_s)
         # First knot whose cdf reaches what is wanted; the line from the knot before is followed back.
@@ -52,7 +52,7 @@ class Waits:
         low, high = self.cdf[rows, before], self.cdf[rows, after]
         share = np.divide(wanted - low, high - low, out=np.zeros(len(self)), where=high > low)
         seconds = np.expm1(z[before] + np.clip(share, 0.0, 1.0) * (z[after] - z[before]))
-        return np.where(reached[:, -1], seconds, np.inf)
+        return np.where(reached[:, -1], seconds, np.where(np.isnan(self.cdf[:, -1]) | np.isnan(wanted), np.nan, np.inf))
 
     def interval(self, share: float) -> tuple[Floats, Floats]:
         """Lower and upper ends in seconds, each (n,), of the interval that claims ``share``."""

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from queuecast.i18n import _
+from queuecast.models.evaluation import BESIDE_SLURM, SLURM
 from queuecast.models.measures_summary import ReportData, Shown
 from queuecast.render import report_plots
 from queuecast.render.report_blocks import Block, Heading, Plot, Table, Text, Value, as_html, as_markdown
 from queuecast.render.report_tables import (
     BOUNDS,
+    CHANCES,
     HEADLINE,
     INTERVALS,
     Figures,
@@ -23,6 +25,7 @@ from queuecast.render.report_tables import (
     group_name,
     meanings,
     slice_name,
+    value,
 )
 from queuecast.render.words import span
 
@@ -76,7 +79,9 @@ def _blocks(figures: Figures, plots: ReportData) -> list[Block]:
             Text(_("There are no figures yet. Evaluate on a stretch of time with started jobs, then write the report again."), hint=True)
         )
     else:
-        blocks += [*_by_trace(figures, HEADLINE), Heading(3, _("How to read the columns")), meanings(HEADLINE)]
+        blocks += [*_by_trace(figures, HEADLINE), *_beside_slurm(figures), Heading(3, _("How to read the columns")), meanings(HEADLINE)]
+        blocks.append(Heading(2, _("Chances: are they what they claim, and better than the partition's past?")))
+        blocks += [*_by_trace(figures, CHANCES), meanings(CHANCES)]
         blocks.append(Heading(2, _("Intervals: do they hold, and how wide are they?")))
         blocks += [
             Text(
@@ -91,7 +96,7 @@ def _blocks(figures: Figures, plots: ReportData) -> list[Block]:
         blocks += [
             Text(_('Used as "it starts by then at the latest": how often the bound held, and how much of it was needed.')),
             *_by_trace(figures, BOUNDS),
-            meanings([*BOUNDS, "coverage_80_strict", "winkler_80_log1p", "unanswered"]),
+            meanings([*BOUNDS, "coverage_80_strict", "winkler_80_log1p", "winkler_80_s", "unanswered"]),
         ]
     if not plots.shown:
         blocks.append(Heading(2, _("In pictures")))
@@ -134,6 +139,34 @@ def _by_trace(figures: Figures, measures: Sequence[str]) -> list[Block]:
     blocks: list[Block] = []
     for trace in figures.traces:
         blocks += [Heading(3, trace), comparison(figures, trace, measures)]
+    return blocks
+
+
+def _beside_slurm(figures: Figures) -> list[Block]:
+    """One sentence per trace with Slurm's estimates: both on the answers where there was one."""
+    blocks: list[Block] = []
+    for trace in figures.traces:
+        models = figures.models(trace, "all")
+        ours, slurm = models.get(BESIDE_SLURM, {}), models.get(SLURM, {})
+        numbers = [ours.get("cases"), ours.get("medae_s"), slurm.get("medae_s"), ours.get("closer_than_slurm")]
+        if any(n is None or not math.isfinite(n[0]) for n in numbers):
+            continue
+        said = [value(m, n) for m, n in zip(("cases", "medae_s", "medae_s", "within"), numbers, strict=True)]
+        around = f" ({said[3].range})" if said[3].range else ""
+        blocks.append(
+            Text(
+                _(
+                    "{trace}: on the {n} answers where Slurm gave an estimate, queuecast was off by {ours} (median), Slurm by {slurm}; "
+                    "queuecast was closer for {closer} of the jobs that started."
+                ).format(
+                    trace=trace,
+                    n=f"{numbers[0][0]:,.0f}" if numbers[0] else "",
+                    ours=said[1].text,
+                    slurm=said[2].text,
+                    closer=said[3].text + around,
+                )
+            )
+        )
     return blocks
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from queuecast.i18n import N_, _
 from queuecast.models.measures import Cell
+from queuecast.models.measures_slices import CPUS, GPUS
 from queuecast.render.report_blocks import Table, Value
 from queuecast.render.words import span
 
@@ -40,7 +41,16 @@ MEASURES = {
     "coverage_80": Measure(N_("80 % held"), N_("share of waits inside the interval that claims 80 %; best at 80 %, not above"), 0),
     "width_80_median_s": Measure(N_("80 % width"), N_("median width of that interval; narrow is good only where it holds"), 0),
     "brier_4h": Measure(N_("Brier 4 h"), N_("mean squared error of the probability to start within 4 hours"), -1),
-    "ece_4h": Measure(N_("ECE 4 h"), N_("mean gap between that probability and the share that did start"), -1),
+    "brier_skill_1h": Measure(N_("skill 1 h"), N_("as skill 4 h, of the probability to start within 1 hour"), 1),
+    "brier_skill_4h": Measure(
+        N_("skill 4 h"),
+        N_("part of the squared error of the partition's past (climatology) that the probability to start within 4 hours saves"),
+        1,
+    ),
+    "brier_skill_24h": Measure(N_("skill 24 h"), N_("as skill 4 h, of the probability to start within 24 hours"), 1),
+    "ece_1h": Measure(N_("ECE 1 h"), N_("mean gap between the probability to start within 1 hour and the share that did start"), -1),
+    "ece_4h": Measure(N_("ECE 4 h"), N_("the same for 4 hours"), -1),
+    "ece_24h": Measure(N_("ECE 24 h"), N_("the same for 24 hours"), -1),
     "auroc_4h": Measure(
         N_("AUROC 4 h"), N_("chance that a job that started within 4 hours was told a higher probability than one that did not"), 1
     ),
@@ -55,6 +65,7 @@ MEASURES = {
         N_("Winkler 80 %"), N_("width of the 80 % interval in log(1 + seconds) plus ten times the distance of each miss"), -1
     ),
     "winkler_95_log1p": Measure(N_("Winkler 95 %"), "", -1),
+    "winkler_80_s": Measure(N_("Winkler 80 %, time"), N_("the same score on the clock: the longest waits decide"), -1),
     "unanswered": Measure(N_("unanswered"), N_("share of cases whose distribution does not reach one half; counted as wrong"), -1),
     "bound_50_held": Measure(N_("50 % bound held"), "", 0),
     "bound_95_held": Measure(N_("95 % bound held"), N_("share of waits not above the predicted 95 % quantile"), 0),
@@ -66,18 +77,8 @@ MEASURES = {
     "bound_95_tightness_median": Measure(N_("median tightness"), "", 1),
 }
 
-HEADLINE = (
-    "medae_s",
-    "within_2x",
-    "mse_log10",
-    "pinball_log1p",
-    "crps_log10",
-    "coverage_80",
-    "width_80_median_s",
-    "brier_4h",
-    "ece_4h",
-    "auroc_4h",
-)
+HEADLINE = ("medae_s", "within_2x", "mse_log10", "pinball_log1p", "crps_log10", "coverage_80", "width_80_median_s", "brier_4h", "auroc_4h")
+CHANCES = ("ece_1h", "ece_4h", "ece_24h", "brier_skill_1h", "brier_skill_4h", "brier_skill_24h")
 INTERVALS = (
     "coverage_50",
     "coverage_80",
@@ -88,9 +89,12 @@ INTERVALS = (
     "width_95_median_s",
     "winkler_80_log1p",
     "winkler_95_log1p",
+    "winkler_80_s",
     "unanswered",
 )
 BOUNDS = ("bound_50_held", "bound_50_tightness", "bound_95_held", "bound_95_held_strict", "bound_95_tightness", "bound_95_tightness_median")
+
+COVERAGE_ONLY = frozenset({"cases", "coverage_50", "coverage_80", "coverage_90", "coverage_95"})
 
 Number = tuple[float, float, float]
 """Value and its 95 % interval; nan where unknown."""
@@ -118,8 +122,11 @@ class Figures:
         return list(dict.fromkeys(trace for trace, _slice, _model in self._found))
 
     def slices(self, trace: str) -> list[str]:
-        """Those of a trace in the order of ``SLICES``, GPU jobs always among them."""
-        here = {part for name, part, _model in self._found if name == trace} | {"gpu"}
+        """Those of a trace in the order of ``SLICES``, GPU jobs always among them; not those of coverage alone
+        (``hour=09``), which have a table of their own."""
+        here = {part for (name, part, _model), found in self._found.items() if name == trace and not COVERAGE_ONLY.issuperset(found)} | {
+            "gpu"
+        }
         return [s for s in SLICES if s in here] + sorted(here - set(SLICES))
 
     def models(self, trace: str, part: str) -> dict[str, dict[str, Number]]:
@@ -178,7 +185,16 @@ def slice_name(part: str) -> str:
 
 def group_name(group: str) -> str:
     """Heading of a group."""
-    names = {"partition": _("partition"), "size": _("size"), "month": _("month"), "account": _("account"), "user": _("user")}
+    names = {
+        "partition": _("partition"),
+        "size": _("size"),
+        "month": _("month"),
+        "account": _("account"),
+        "user": _("user"),
+        "gpus": _("GPUs asked for"),
+        "user_jobs": _("earlier jobs of the user"),
+        "hour": _("hour of the day (UTC)"),
+    }
     return names.get(group, group)
 
 
@@ -186,12 +202,10 @@ def cell_name(cell: Cell, group: str) -> str:
     """A cell in words: size classes (``features.history.size_class``) get theirs, an empty text a word."""
     key = cell.key.get(group, "")
     if group == "size" and isinstance(key, int):
-        gpus = {11: "1", 12: "2", 13: "3-4", 14: "5-8", 15: "9-16", 16: "17-32", 17: "33+"}
-        cpus = {0: "1", 1: "2-4", 2: "5-16", 3: "17-64", 4: "65-256", 5: "257+"}
-        if key in gpus:
-            return _("GPUs: {n}").format(n=gpus[key])
-        if key in cpus:
-            return _("CPUs: {n}").format(n=cpus[key])
+        if key in GPUS:
+            return _("GPUs: {n}").format(n=GPUS[key])
+        if key in CPUS:
+            return _("CPUs: {n}").format(n=CPUS[key])
     return str(key) or _("(none)")
 
 

@@ -8,7 +8,7 @@ import lightgbm
 import numpy as np
 import pytest
 
-from queuecast.models.trees import Trees, of_boosters
+from queuecast.models.trees import Trees, check_columns, of_boosters
 
 BASE: dict[str, Any] = {"num_threads": 1, "verbose": -1, "min_data_in_leaf": 3, "seed": 1, "deterministic": True, "force_row_wise": True}
 
@@ -120,3 +120,19 @@ def test_damaged_trees_are_refused(boosters: dict[tuple[float, int], lightgbm.Bo
     damage(arrays)
     with pytest.raises(ValueError, match=r"trees|unpack"):
         Trees.of_arrays(arrays)
+
+
+def test_another_number_of_columns_is_refused(boosters: dict[tuple[float, int], lightgbm.Booster]) -> None:
+    """With too few the next row's values would be read."""
+    trees = of_boosters([boosters[0.2, 4]])
+    x = values_of(20, 5, 0.0)
+    needed = int(trees.feature.max()) + 1
+    for few in (x[:, : needed - 1], x[:, :0], x[:0, : needed - 1], x[:, 0]):
+        with pytest.raises(ValueError, match=f"{needed} columns"):
+            trees.raw(few)
+    check_columns(x, "abcde")
+    for names in ("abcd", "abcdef", ""):
+        with pytest.raises(ValueError, match="learned from"):
+            check_columns(x, names)
+    with pytest.raises(ValueError, match="learned from"):
+        check_columns(x[:, 0], "abcde")

@@ -103,5 +103,16 @@ def test_nothing_waited_changes_nothing_and_nobody_waited_as_long_is_unknown() -
     assert (left.cdf[0] == cdf).all()
     assert np.isfinite(left.cdf[1]).all()
     assert np.isnan(left.cdf[2]).all()
-    assert not np.isfinite(left.quantile(0.5)[2])
+    assert np.isnan(left.quantile(0.5)[2])
     assert np.isnan(left.within(60.0)[2])
+
+
+@given(distributions(), st.floats(0.001, 0.999))
+def test_what_is_unknown_has_no_quantile_and_changes_no_other(waits: Waits, level: float) -> None:
+    """Infinite means that the distribution does not reach; an unknown one says not even that."""
+    mixed = Waits(np.concatenate([np.full((1, LAST + 1), np.nan), waits.cdf]), KNOTS_S)
+    told = mixed.quantile(level)
+    assert np.isnan(told[0])
+    assert (told[1:] == waits.quantile(level)).all()
+    assert np.isnan(np.array(mixed.interval(0.8))[:, 0]).all()
+    assert np.isnan(waits.quantile(np.nan)).all()

@@ -138,7 +138,7 @@ def test_every_section_is_there(page: Page) -> None:
         "2023-12",
     ):
         assert told in text
-    assert len(page.all("table")) == 10
+    assert len(page.all("table")) == 12
 
 
 def test_names_are_text_and_nothing_else(page: Page) -> None:
@@ -176,7 +176,7 @@ def test_pictures_show_something(page: Page, written: Path) -> None:
 def test_markdown_holds_the_same_tables_and_no_markup_of_others(written: Path) -> None:
     text = (written / "report.md").read_text(encoding="utf-8")
     tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
-    assert len(tables) == 10
+    assert len(tables) == 12
     for table in tables:
         widths = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
         assert len(widths) == 1, table[:300]
