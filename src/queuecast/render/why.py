@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
 from queuecast.answers.explain import WhyAnswer
 from queuecast.answers.queue import QueueNow
-from queuecast.i18n import _
+from queuecast.i18n import _, ngettext
+from queuecast.policy.amounts import amount
 from queuecast.render.wait import LABEL, describe, for_job
-from queuecast.render.words import moment, safe, span, wrapped
+from queuecast.render.words import moment, percent, safe, span, wrapped
+
+if TYPE_CHECKING:
+    from queuecast.answers.why_binding import Binding
+    from queuecast.answers.why_history import Event
+    from queuecast.answers.why_priority import Priority
+    from queuecast.answers.why_release import Release
 
 
 def why_lines(answer: WhyAnswer, zone: str, width: int = 100) -> list[str]:
@@ -19,22 +30,141 @@ def why_lines(answer: WhyAnswer, zone: str, width: int = 100) -> list[str]:
     ]
     if job.start is not None:
         lines[-1] += f" · {_('started')} {moment(job.start, answer.at, zone)}"
+    lines += [""]
+    if answer.binding is not None and answer.binding.constraints:
+        lines += _binding(answer, answer.binding, zone, width)
+    else:
+        lines += _slurm(answer, width)
+    for text in answer.unknown:
+        lines += _block(_("unknown"), text, width)
+    if answer.priority is not None:
+        lines += ["", *_priority(answer, answer.priority, zone, width)]
+    if answer.events:
+        lines += ["", *wrapped(_legend(answer.events), width, 0)]
+        estimates = [e for e in answer.events if e.kind == "estimate"]
+        shown = [e for e in answer.events if e.kind != "estimate" or e in estimates[-MOST_ESTIMATES:]][-MOST_EVENTS:]
+        hidden = len(answer.events) - len(shown)
+        if hidden > 0:
+            lines.append("  " + _("... {n} earlier ones or estimates left out: --json").format(n=hidden))
+        for event in shown:
+            first, *rest = wrapped(_told(event, answer, zone) + _until(event, answer, zone), width - 25, 0)
+            mark = " " if event.exact else "~"
+            lines += [f"  {mark}{moment(event.at, answer.at, zone):<22}{first}", *(" " * 25 + line for line in rest)]
+    return lines
+
+
+MOST_EVENTS = 24
+MOST_ESTIMATES = 5
+
+
+def _legend(events: tuple[Event, ...]) -> str:
+    """How exact the times are."""
+    gaps = [(e.at - e.after).total_seconds() for e in events if not e.exact and e.after is not None]
+    if not any(not e.exact for e in events):
+        return _("history")
+    if not gaps:
+        return _("history (~: first seen in a snapshot then, it may have happened before)")
+    return _("history (~: first seen in a snapshot then; it happened up to {gap} earlier)").format(gap=span(max(gaps)))
+
+
+def _told(event: Event, answer: WhyAnswer, zone: str) -> str:
+    if event.kind != "estimate" or event.value is None:
+        return safe(event.text)
+    return _("Slurm expects the start {time}").format(time=moment(event.value, answer.at, zone))
+
+
+def _until(event: Event, answer: WhyAnswer, zone: str) -> str:
+    if event.until is None or event.until == event.at:
+        return ""
+    return ", " + _("seen until {time}").format(time=moment(event.until, answer.at, zone))
+
+
+def _slurm(answer: WhyAnswer, width: int) -> list[str]:
     info = answer.reason
-    lines += ["", *_block(_("why") if answer.pending else _("was"), f"{info.title} ({info.code})", width)]
+    lines = _block(_("why") if answer.pending else _("was"), f"{info.title} ({info.code})", width)
     lines += _block("", info.meaning, width)
     if answer.reason_text and answer.reason_text != info.code:
         lines += _block(_("Slurm"), safe(answer.reason_text), width)
     if answer.pending:
         for i, step in enumerate(info.steps):
-            lines += _block(_("to do") if i == 0 else "", for_job(step, job.text), width)
+            lines += _block(_("to do") if i == 0 else "", for_job(step, answer.job.text), width)
         if info.ends_by:
             lines += _block(_("ends"), info.ends_by, width)
-    if answer.history:
-        lines += ["", _("history of reasons, as the snapshots saw them")]
-        lines += [
-            f"  {moment(s.first, answer.at, zone):<22}{span((s.last - s.first).total_seconds()):>12}  {s.title} ({s.reason})"
-            for s in answer.history
-        ]
+    return lines
+
+
+def standing_words(standing: str) -> str:
+    """How a constraint stands."""
+    return {"never": _("never starts as it is"), "held": _("held until released"), "unchecked": _("not checked: Slurm's word")}.get(
+        standing, _("waits")
+    )
+
+
+def release_words(free: Release, when: Callable[[datetime | None], str]) -> str:
+    """When what is missing comes free; ``when`` writes a time."""
+    job = _("job {job}").format(job=safe(free.job)) if free.job else _("a job")
+    n = int(free.amount)
+    if free.tres == "jobs":
+        what = ngettext("room for {n} more job", "room for {n} more jobs", n).format(n=n)
+    elif free.tres == "gres/gpu":
+        what = ngettext("{n} GPU comes free", "{n} GPUs come free", n).format(n=n)
+    elif free.tres.startswith("gres/gpu:"):
+        kind = safe(free.tres.partition(":")[2])
+        what = ngettext("{n} {kind} GPU comes free", "{n} {kind} GPUs come free", n).format(n=n, kind=kind)
+    else:
+        what = _("{amount} of {tres} come free").format(amount=amount(free.tres, free.amount), tres=free.tres)
+    ends = _("when {job} ends").format(job=job) if free.jobs == 1 else ngettext("when {n} job ends", "when {n} jobs end", free.jobs)
+    told = f"{what} {ends.format(n=free.jobs) if free.jobs != 1 else ends}"
+    if free.latest is None:
+        return told + "; " + _("a time limit is missing, so when is not known.")
+    told += ", " + _("expected {first} to {last}").format(first=when(free.earliest), last=when(free.latest))
+    if free.like:
+        return told + " " + _("(8 in 10 of {n} like jobs; by the limit: {limit}).").format(n=free.like, limit=when(free.by_limit))
+    return told + " " + _("(by time limits alone: too few like jobs have ended).")
+
+
+def _binding(answer: WhyAnswer, found: Binding, zone: str, width: int) -> list[str]:
+    first, *others = found.constraints
+    lines = _block(_("why"), f"{first.title} ({first.code}): {standing_words(first.standing)}", width)
+    lines += _block("", safe(first.text), width)
+    if first.release is not None:
+        lines += _block(_("free"), release_words(first.release, lambda t: moment(t, answer.at, zone)), width)
+    lines += _block(_("to do"), for_job(safe(first.fix), answer.job.text), width)
+    for other in others:
+        lines += _block(_("also"), f"{other.title} ({other.code}): {safe(other.text)}", width)
+    if found.explained:
+        lines += _block(_("Slurm"), found.explained, width)
+    elif answer.reason_text and answer.reason_text != answer.reason.code:
+        lines += _block(_("Slurm"), safe(answer.reason_text), width)
+    ahead = found.ahead
+    if ahead is None:
+        return lines
+    if ahead.shared:
+        total = ahead.total
+        lines += ["", _("ahead, for the same nodes")]
+        lines.append(f"  {_('account'):<20}{_('jobs'):>7}{_('tasks'):>8}{'GPU':>7}{_('GPU-hours'):>11}")
+        rows = [*ahead.shared, total] if len(ahead.shared) > 1 else list(ahead.shared)
+        for row in rows:
+            name = safe(row.account) if row.account else _("all") if row is total or len(rows) == 1 else "–"
+            hours = "–" if row.gpu_hours is None else f"{row.gpu_hours:,.0f}"
+            lines.append(f"  {name[:19]:<20}{row.jobs:>7}{row.tasks:>8}{_n(row.gpus):>7}{hours:>11}")
+    else:
+        lines += _block(_("ahead"), _("Nobody stands above it for the same nodes."), width)
+    if ahead.limited or ahead.elsewhere:
+        text = _("{limited} more stand above it but are held by limits; {elsewhere} are for other nodes.")
+        lines += ["  " + t for t in wrapped(text.format(limited=ahead.limited, elsewhere=ahead.elsewhere), width - 2, 0)]
+    return lines
+
+
+def _priority(answer: WhyAnswer, found: Priority, zone: str, width: int) -> list[str]:
+    seen = moment(found.seen_at, answer.at, zone)
+    lines = [_("priority {total} (sprio, {time})").format(total=_n(found.total), time=seen)]
+    for part in found.parts:
+        share = percent(part.points / found.total) if found.total else ""
+        most = _("of {most}").format(most=part.most) if part.most else ""
+        lines.append(f"  {part.title:<22}{part.points:>8}  {most:<12}{share:>6}")
+    for text in found.outlook:
+        lines += ["  " + line for line in wrapped(text, width - 2, 0)]
     return lines
 
 
