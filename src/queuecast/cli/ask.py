@@ -23,6 +23,7 @@ from queuecast.errors import StoreError, UsageError
 from queuecast.i18n import _
 
 if TYPE_CHECKING:
+    from queuecast.answers.alternatives_answer import Alternatives
     from queuecast.answers.wait import WaitAnswer
     from queuecast.store.lake import Lake
 
@@ -51,13 +52,14 @@ def when(
     at: AtOption = None,
     as_json: JsonOption = False,
     parsable: ParsableOption = False,
+    alternatives: Annotated[bool, _S("--alternatives", help="Also what would start sooner (plays futures: slower).")] = False,
     no_log: Annotated[bool, _S("--no-log", help="Do not keep this answer for the track record.")] = False,
     cluster: ClusterOption = None,
     lake: LakeOption = None,
 ) -> None:
     """How long will this wait? For a request, a batch script, or a job in the queue."""
     from queuecast.answers.forecast import Forecaster
-    from queuecast.answers.request import from_options
+    from queuecast.policy.request import from_options
 
     ctx = context(lake, cluster)
     given = {
@@ -80,7 +82,7 @@ def when(
     forecaster = Forecaster(ctx.lake(), ctx.cluster)
     moment = ctx.at(at, forecaster.lake, forecaster.cluster)
     viewer = ctx.viewer(user)
-    if target is not None and _is_job(target):
+    if target is not None and is_job(target):
         if flags:
             raise UsageError(
                 _("a job id and a request cannot be asked about together"),
@@ -88,7 +90,7 @@ def when(
             )
         answer = forecaster.when_job(target, moment, viewer)
     else:
-        options = _script(target) if target is not None else {}
+        options = script_options(target) if target is not None else {}
         if not options and not flags:
             raise UsageError(
                 _("nothing is asked for"),
@@ -97,8 +99,13 @@ def when(
         answer = forecaster.when(from_options({**options, **flags}, viewer.user), moment, viewer)
     if at is None and not no_log:  # the outcome of a replayed moment is known: it proves nothing
         _keep(forecaster.lake, answer)
+    others = None
+    if alternatives and answer.status not in ("started", "ended"):
+        from queuecast.cli.alternatives import ask
+
+        others = ask(forecaster, target, flags, moment, viewer)
     if as_json:
-        print_json(answer.as_json())
+        print_json(answer.as_json() if others is None else {**answer.as_json(), "alternatives": others.as_json()})
     elif parsable:
         from queuecast.render.wait import parsable as row
 
@@ -106,7 +113,23 @@ def when(
     else:
         from queuecast.render.wait import wait_lines
 
-        print_lines(wait_lines(answer, ctx.zone, width()))
+        print_lines([*wait_lines(answer, ctx.zone, width()), *_sooner(answer, others, target, flags, ctx.zone)])
+
+
+def _sooner(answer: WaitAnswer, others: Alternatives | None, target: str | None, flags: dict[str, str], zone: str) -> list[str]:
+    """What would start sooner; without ``--alternatives`` where to ask."""
+    if others is not None:
+        from queuecast.render.alternatives import sooner_lines
+
+        return ["", *sooner_lines(others, zone, width())]
+    if answer.status not in ("estimate", "beyond_history") or (answer.median_s is not None and answer.median_s < 60):
+        return []
+    import shlex
+
+    from queuecast.render.words import safe
+
+    words = [*([target] if target else []), *(f"--{k}={v}" for k, v in flags.items())]
+    return [f"{_('sooner'):<9}queuecast alternatives {safe(shlex.join(words))}"]
 
 
 def _keep(lake: Lake, answer: WaitAnswer) -> None:
@@ -119,11 +142,13 @@ def _keep(lake: Lake, answer: WaitAnswer) -> None:
         typer.echo(f"queuecast: {error.message}", err=True)
 
 
-def _is_job(target: str) -> bool:
+def is_job(target: str) -> bool:
+    """Whether a job id is meant and not a file."""
     return target[:1].isdigit() and not Path(target).exists()
 
 
-def _script(target: str) -> dict[str, str]:
+def script_options(target: str) -> dict[str, str]:
+    """The #SBATCH lines of a script; what cannot be read is told on stderr. Raises ``UsageError``."""
     from queuecast.slurmtext.script import parse_script
 
     path = Path(target)
@@ -150,13 +175,14 @@ def why(
     lake: LakeOption = None,
 ) -> None:
     """Why does this job wait, and what can be done?"""
+    from queuecast.answers.explain import one_cluster
     from queuecast.answers.explain import why as explain
-    from queuecast.answers.forecast import Forecaster
     from queuecast.render.why import why_lines
 
     ctx = context(lake, cluster)
-    forecaster = Forecaster(ctx.lake(), ctx.cluster)
-    answer = explain(forecaster.lake, forecaster.cluster, job_id, ctx.at(at, forecaster.lake, forecaster.cluster), ctx.viewer(user))
+    opened = ctx.lake()
+    name = one_cluster(opened, ctx.cluster)  # no trained model is needed here, so none is loaded
+    answer = explain(opened, name, job_id, ctx.at(at, opened, name), ctx.viewer(user))
     if as_json:
         print_json(answer.as_json())
     else:

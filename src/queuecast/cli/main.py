@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from queuecast import __version__
-from queuecast.cli import ask, check, evaluate, gather, keep, suggest
+from queuecast.cli import alternatives, ask, check, evaluate, gather, keep, suggest
 from queuecast.errors import QueuecastError
 
 app = typer.Typer(
@@ -22,7 +22,7 @@ app = typer.Typer(
 )
 
 for group, commands in (
-    ("Ask", (ask.when, suggest.suggest, ask.why, ask.queue)),
+    ("Ask", (ask.when, alternatives.alternatives, suggest.suggest, ask.why, ask.queue)),
     ("Before submitting", (check.check, check.template)),
     ("Collect", (gather.collect, gather.backfill, gather.ingest, gather.rebuild, gather.doctor)),
     ("Keep", (keep.status, keep.sql, keep.train, evaluate.evaluate, keep.serve)),
