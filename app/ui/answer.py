@@ -7,9 +7,9 @@ import streamlit as st
 from app.ui.charts import band_name, interval_chart, like_chart
 from app.ui.shell import Frame, show_freshness
 from app.ui.words import as_markdown, between, percent, same_words, span, who_words
-from queuecast.answers.request import Request
 from queuecast.answers.wait import Basis, Interval, WaitAnswer
 from queuecast.i18n import _, ngettext
+from queuecast.policy.request import Request
 from queuecast.render.factors import factor_part, factor_text
 from queuecast.slurmtext.durations import format_limit
 from queuecast.slurmtext.sizes import format_size

@@ -10,16 +10,21 @@ from datetime import UTC, datetime, timedelta
 import streamlit as st
 
 from app.ui.shell import Frame
-from queuecast.answers.request import Request, from_options
-from queuecast.answers.resolve import latest_reading
+from app.ui.taskform import OWN, asked_task, fill_task, task_fields, task_keys, task_link
 from queuecast.clock import parse_instant
 from queuecast.errors import UsageError
 from queuecast.i18n import N_, _
+from queuecast.policy.readings import latest_reading
+from queuecast.policy.request import Request, from_options
+from queuecast.slurmtext.durations import format_limit
 
 FIELDS = ("job", "partition", "gpu_type", "gpus", "nodes", "cpus", "mem", "time", "account", "qos")
 """The parameters of the link that make a question; ``at`` says when it is asked."""
 
-REQUEST, JOB = N_("A request"), N_("A job id")
+REQUEST, TASK, JOB = N_("My request"), N_("My task"), N_("A job id")
+MORE = "alternatives"
+"""The parameter of the link that asks for what would start sooner, too."""
+
 FIRST = datetime(2000, 1, 1, tzinfo=UTC)
 MOST_GPUS, MOST_CPUS, MOST_NODES = 100_000, 10_000_000, 100_000
 
@@ -92,11 +97,19 @@ def ask(frame: Frame) -> None:
     """Draw the form; a press on its button rewrites the link."""
     _follow_link(frame)
     mode = st.segmented_control(
-        _("Ask about"), [REQUEST, JOB], format_func=_, key="mode", required=True, label_visibility="collapsed", width="stretch"
+        _("Ask about"), [REQUEST, TASK, JOB], format_func=_, key="mode", required=True, label_visibility="collapsed", width="stretch"
     )
     with st.form("question", border=True):
         if mode == JOB:
             st.text_input(_("Job id"), key="job", placeholder="1234, 1234_5, 1234+1", max_chars=80)
+        elif mode == TASK:
+            offer = choices(frame)
+            task_fields(
+                _offered(offer.partitions, "task_partition"),
+                offer.gpu_types,
+                _offered(offer.accounts, "task_account"),
+                _offered(offer.qos, "task_qos"),
+            )
         else:
             _request_fields(choices(frame))
         st.datetime_input(
@@ -162,12 +175,28 @@ def _offered(known: tuple[str, ...], key: str) -> list[str]:
 
 def _follow_link(frame: Frame) -> None:
     """Fill the form from the link when the link is not what the form wrote (first visit, back button, a link clicked)."""
-    link = {k: v for k in (*FIELDS, "at") if (v := st.query_params.get(k, ""))}
-    if st.session_state.get("followed") == link and "mode" in st.session_state:
-        return
+    link = {k: v for k in (*FIELDS, *OWN, "at") if (v := st.query_params.get(k, ""))}
     state = st.session_state
+    if state.get("followed") == link and "mode" in state:
+        for kind, keys in ((JOB, ("job",)), (TASK, task_keys()), (REQUEST, FIELDS[1:])):
+            for key in keys:
+                if key in state and kind != state["mode"]:
+                    state[key] = state[key]  # else what is not drawn now is forgotten
+        return
     state["followed"] = link
-    state["mode"] = JOB if link.get("job") else REQUEST
+    task = asked_task()
+    state["mode"] = JOB if link.get("job") else TASK if task else REQUEST
+    fill_task(task)
+    _fill_request({} if task else link)
+    state["at"] = None
+    if link.get("at"):
+        with contextlib.suppress(UsageError):  # asked_at tells
+            value = parse_instant(link["at"], str(frame.zone))
+            state["at"] = value.astimezone(frame.zone).replace(tzinfo=None, second=0, microsecond=0)
+
+
+def _fill_request(link: Mapping[str, str]) -> None:
+    state = st.session_state
     state["partition"] = [p for p in link.get("partition", "").split(",") if p]
     for key in ("gpu_type", "account", "qos"):
         state[key] = link.get(key) or None
@@ -176,18 +205,14 @@ def _follow_link(frame: Frame) -> None:
     for key, least, most in (("gpus", 0, MOST_GPUS), ("nodes", 1, MOST_NODES), ("cpus", 1, MOST_CPUS)):
         text = link.get(key, "")
         state[key] = min(most, max(least, int(text))) if text.isdecimal() and len(text) < 12 else least
-    state["at"] = None
-    if link.get("at"):
-        with contextlib.suppress(UsageError):  # asked_at tells
-            value = parse_instant(link["at"], str(frame.zone))
-            state["at"] = value.astimezone(frame.zone).replace(tzinfo=None, second=0, microsecond=0)
 
 
 def _write_link(frame: Frame, mode: str | None) -> None:
     state = st.session_state
-    link: dict[str, str] = {}
     if mode == JOB:
-        link["job"] = state["job"].strip()
+        link = {"job": state["job"].strip()}
+    elif mode == TASK:
+        link = task_link()
     else:
         link = {
             "partition": ",".join(state["partition"]),
@@ -202,10 +227,40 @@ def _write_link(frame: Frame, mode: str | None) -> None:
         }
     if state["at"] is not None:
         link["at"] = iso_utc(state["at"].replace(tzinfo=frame.zone))
-    link = {k: v for k, v in link.items() if v}
+    _go({k: v for k, v in link.items() if v})
+
+
+def _go(link: dict[str, str]) -> None:
     kept = {k: v for k in ("cluster", "lang") if (v := st.query_params.get(k, ""))}
-    state["followed"] = link
+    st.session_state["followed"] = link
     st.query_params.from_dict({**kept, **link})
+
+
+def use(link: Mapping[str, str]) -> None:
+    """Ask about this request at the same moment; for a button's ``on_click``. The task stays in its own fields."""
+    link = {k: v for k, v in link.items() if k in FIELDS and v}
+    _fill_request(link)
+    st.session_state["mode"] = REQUEST
+    if at := st.query_params.get("at", ""):
+        link["at"] = at
+    _go(link)
+
+
+def request_link(request: Request, account: str | None, qos: str | None) -> dict[str, str]:
+    """A request as parameters of a link; ``account`` and ``qos`` as they were asked for, not those that Slurm would fill in."""
+    each = request.mem_bytes // request.nodes if request.mem_bytes else 0
+    link = {
+        "partition": ",".join(request.partitions),
+        "gpu_type": request.gpu_type or "",
+        "gpus": str(request.gpus),
+        "nodes": str(request.nodes) if request.nodes > 1 else "",
+        "cpus": str(request.cpus) if request.cpus > 1 else "",
+        "mem": "" if not each else f"{each >> 30}G" if each % 2**30 == 0 else f"{max(1, each >> 20)}M",
+        "time": "" if request.limit_s is None or request.limit_defaulted else format_limit(request.limit_s),
+        "account": account or "",
+        "qos": qos or "",
+    }
+    return {k: v for k, v in link.items() if v}
 
 
 def iso_utc(value: datetime) -> str:

@@ -14,10 +14,15 @@ from app.ui.charts import BLUES, ink
 from app.ui.csvsafe import to_csv
 from app.ui.shell import Frame
 from app.ui.words import who_words
-from queuecast.answers.queue import GpuStock, PendingJob, QueueNow, ReasonCount
-from queuecast.i18n import _
+from queuecast.answers.queue import GpuStock, HoldCount, PendingJob, QueueNow, ReasonCount
+from queuecast.i18n import N_, _, ngettext
 from queuecast.slurmtext.durations import format_limit
 
+HOLDS = {
+    "never": N_("never starts as it is"), "held": N_("held"), "dependency": N_("other jobs first"), "time": N_("begin time"),
+    "reservation": N_("a reservation"), "limit": N_("a limit"), "priority": N_("its place in line"),
+    "resources": N_("too little free"), "other": N_("something else, or not told"),
+}  # fmt: skip
 IDLE, BLOCKED = "#E8B33C", "#8A96A3"
 
 
@@ -63,6 +68,32 @@ def reasons_chart(reasons: Sequence[ReasonCount]) -> alt.LayerChart:
         base.mark_text(align="left", dy=18, fontSize=11.5, color=faint).encode(x=alt.X("zero:Q"), text="who:N"),
     )
     return layers.properties(height=alt.Step(68)).configure_view(strokeWidth=0)
+
+
+def holds_table(holds: Sequence[HoldCount]) -> pd.DataFrame:
+    """What keeps how many."""
+    return pd.DataFrame(
+        {
+            _("kept by"): [_(HOLDS[h.hold]) for h in holds],
+            _("records"): [h.jobs for h in holds],
+            _("tasks"): [h.tasks for h in holds],
+            _("GPUs"): pd.array([h.gpus for h in holds], "Int64"),
+        }
+    )
+
+
+def holds_words(queue: QueueNow) -> str:
+    """How the kinds were found, and what could not be checked."""
+    checked = sum(h.checked for h in queue.holds)
+    words = ngettext(
+        "For {n} record the limits themselves show it; the others go by Slurm's reason.",
+        "For {n} records the limits themselves show it; the others go by Slurm's reason.",
+        checked,
+    ).format(n=checked)
+    if not queue.unread:
+        return words
+    unread = _("Never read, so not checked: {tables}. Run queuecast collect.").format(tables=", ".join(queue.unread))
+    return f"{words} {unread}" if checked else _("By Slurm's reason alone.") + " " + unread
 
 
 def gpu_chart(stock: Sequence[GpuStock]) -> alt.LayerChart:
@@ -167,6 +198,7 @@ def jobs_table(frame: Frame, jobs: Sequence[PendingJob]) -> pd.DataFrame:
         {
             "job": [j.job_id for j in jobs],
             "why": [j.reason_title for j in jobs],
+            "hold": [_(HOLDS[j.hold]) for j in jobs],
             "waited": [None if j.waited_s is None else j.waited_s / 3600 for j in jobs],
             "gpus": whole(j.gpus for j in jobs),
             "gpu_type": [j.gpu_type for j in jobs],
@@ -189,6 +221,7 @@ def columns() -> dict[str, Any]:
     texts = {
         "job": _("Job"),
         "why": _("Why"),
+        "hold": _("Kept by"),
         "gpu_type": _("GPU type"),
         "user": _("User"),
         "partition": _("Partition"),

@@ -65,6 +65,9 @@ def show(frame: Frame, at: datetime, queue: QueueNow) -> None:
         if queue.reasons:
             st.altair_chart(view.reasons_chart(queue.reasons), width="stretch", key="reasons", alt=_("Waiting tasks by reason"))
             st.caption(_("One reason is all Slurm keeps for a job: when it is gone, another may appear."))
+            st.markdown("**" + _("What keeps them") + "**")
+            st.dataframe(view.holds_table(queue.holds), hide_index=True, width="stretch", key="holds", placeholder=_("unknown"))
+            st.caption(view.holds_words(queue))
         else:
             st.text(_("Nothing waits."))
     with right:
@@ -145,10 +148,12 @@ def jobs_table(frame: Frame, queue: QueueNow) -> None:
     rows = chosen["selection"]["rows"]
     if rows and rows[0] < len(jobs):
         job = jobs[rows[0]].job_id.split("_[")[0]
-        if st.button(_("How long will the chosen job wait?"), type="primary", key="forecast"):
-            st.switch_page(
-                "views/wait.py", query_params={"job": job, **({"at": st.query_params["at"]} if "at" in st.query_params else {})}
-            )
+        link = {"job": job, **({"at": st.query_params["at"]} if "at" in st.query_params else {})}
+        with st.container(horizontal=True, key="chosen"):
+            if st.button(_("How long will the chosen job wait?"), type="primary", key="forecast"):
+                st.switch_page("views/wait.py", query_params=link)
+            if st.button(_("Why does it wait?"), key="explain"):
+                st.switch_page("views/job.py", query_params={**link, "job": jobs[rows[0]].job_id})
     else:
         st.caption(
             ngettext(

@@ -115,3 +115,13 @@ def test_gpus_of_which_the_use_is_not_told() -> None:
     chart = gpu_chart([GpuStock("a100", 8, None, 2, None, None, 0)])
     rows = next(iter(chart.to_dict()["datasets"].values()))
     assert {r["part"]: r["count"] for r in rows} == {"in use or idle: not told": 6, "blocked": 2}
+
+
+def test_what_keeps_them_is_counted(open_app: Opener, campus: Path) -> None:
+    app = open_app(campus, "queue")
+    kept = next(d.value for d in app.dataframe if "kept by" in d.value.columns).set_index("kept by")["records"]
+    assert kept.sum() == 33
+    assert kept[["held", "other jobs first"]].tolist() == [1, 1]
+    assert kept["never starts as it is"] == 14
+    assert set(jobs(app)["hold"]) == set(kept.index)
+    assert "For 13 records the limits themselves show it" in texts(app)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from queuecast.answers.viewer import Viewer
+from queuecast.policy.request import Request
+from queuecast.policy.tables import policy_at
+from queuecast.policy.usage import usage_at
+from queuecast.policy.verdicts import verdicts
 from queuecast.reasons import explain_reason, never_starts
 from queuecast.slurmtext.hostlist import expand_hostlist
 from queuecast.slurmtext.reasons import parse_reason
@@ -18,7 +22,11 @@ from queuecast.slurmtext.states import UNUSABLE_FLAGS
 from queuecast.store.files import instant
 
 if TYPE_CHECKING:
+    from queuecast.policy.tables import Policy
+    from queuecast.policy.usage import Usage
     from queuecast.store.lake import Lake
+
+Hold = Literal["never", "held", "dependency", "time", "reservation", "limit", "priority", "resources", "other"]
 
 SPAN = timedelta(days=3)
 """Snapshots older than that say nothing of the present."""
@@ -46,6 +54,7 @@ class PendingJob:
     reason: str
     reason_title: str
     slurm_start: datetime | None
+    hold: Hold = "other"
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,18 @@ class ReasonCount:
     jobs: int
     tasks: int
     gpus: int | None
+
+
+@dataclass(frozen=True)
+class HoldCount:
+    """Pending records, tasks and GPUs that one kind of constraint keeps. ``checked``: records for which the limits here say
+    so themselves; of the others only Slurm does. ``gpus`` None if unknown for some."""
+
+    hold: Hold
+    jobs: int
+    tasks: int
+    gpus: int | None
+    checked: int
 
 
 @dataclass(frozen=True)
@@ -76,7 +97,7 @@ class GpuStock:
 
 @dataclass(frozen=True)
 class QueueNow:
-    """The answer. ``snapshot_at`` None: there is no snapshot of the last days."""
+    """The answer. ``snapshot_at`` None: there is no snapshot of the last days. ``unread``: tables of limits never read."""
 
     cluster: str
     at: datetime
@@ -86,6 +107,8 @@ class QueueNow:
     pending: tuple[PendingJob, ...]
     reasons: tuple[ReasonCount, ...]
     gpus: tuple[GpuStock, ...]
+    holds: tuple[HoldCount, ...] = ()
+    unread: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; times ISO 8601 UTC."""
@@ -108,15 +131,19 @@ def queue_now(lake: Lake, cluster: str, at: datetime, viewer: Viewer | None = No
     pending = [j for j in jobs if j["state"] == "PENDING"]
     running = [j for j in jobs if j["state"] in ("RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING")]
     snapshot = jobs[0]["observed_at"] if jobs else emptied
+    policy = policy_at(lake, cluster, at)
+    kept = _kept(policy, usage_at(lake, cluster, at), pending) if pending else {}
     return QueueNow(
         cluster,
         at,
         snapshot,
         nodes["observed_at"][0].as_py() if nodes is not None else None,
         len(running),
-        tuple(_pending(j, viewer, snapshot) for j in sorted(pending, key=_order)),
+        tuple(_pending(j, viewer, snapshot, kept[j["job_id_text"]][0]) for j in sorted(pending, key=_order)),
         _reasons(pending),
         _stock(nodes.to_pylist() if nodes is not None else [], running, pending),
+        _holds(pending, kept),
+        tuple(t for t in ("partitions", "qos", "associations") if t in policy.missing),
     )
 
 
@@ -156,7 +183,73 @@ def _hopeless(job: dict[str, Any]) -> bool:
     return never_starts(job["reason"] or "")
 
 
-def _pending(job: dict[str, Any], viewer: Viewer, snapshot: datetime | None) -> PendingJob:
+def _kept(policy: Policy, usage: Usage, pending: list[dict[str, Any]]) -> dict[str, tuple[Hold, bool]]:
+    """What keeps each record, and whether the limits here say so. Requests that are alike are looked at once."""
+    seen: dict[Request, tuple[Hold, bool] | None] = {}
+    out = {}
+    for job in pending:
+        request = _request(job)
+        if request not in seen:
+            kinds = {v.kind for v in verdicts(policy, request, usage, without=job["job_id"])}
+            seen[request] = ("never", True) if kinds & {"never", "refused"} else ("limit", True) if kinds else None
+        out[job["job_id_text"]] = _hold(job, seen[request], not set(policy.missing) & {"partitions", "qos", "associations"})
+    return out
+
+
+def _hold(job: dict[str, Any], rule: tuple[Hold, bool] | None, read: bool) -> tuple[Hold, bool]:
+    """In the order in which one hides the other. ``read``: all limits are known, so that Slurm's word on one can be old."""
+    info = explain_reason(parse_reason(job["reason_text"] or job["reason"] or ""))
+    if job["priority"] == 0 or info.wait_class == "hold":
+        return "held", False
+    if rule is not None and rule[0] == "never":
+        return rule
+    if never_starts(info.code):
+        return "never", False
+    if info.wait_class == "dependency":
+        return "dependency", False
+    if info.wait_class == "time":
+        return "time", False
+    if info.code == "Reservation":
+        return "reservation", False
+    if rule is not None:
+        return rule
+    if info.wait_class == "limit":  # an array's own limit is in no table here
+        return ("priority" if read and info.code != "JobArrayTaskLimit" and "Minutes" not in info.code else "limit"), False
+    return ("priority" if info.wait_class == "priority" else "resources" if info.wait_class == "resources" else "other"), False
+
+
+def _request(job: dict[str, Any]) -> Request:
+    return Request(
+        partitions=tuple(p for p in (job["partition"] or "").split(",") if p),
+        gpus=job["gpus"] or 0,
+        gpu_type=None if job["gpu_type"] == "mixed" else job["gpu_type"],
+        nodes=job["nodes"] or 1,
+        cpus=job["cpus"] or 1,
+        mem_bytes=job.get("mem_req_bytes"),
+        limit_s=job["limit_s"],
+        unlimited=job.get("limit_kind") == "unlimited",
+        account=job["account"],
+        qos=job["qos"],
+        user=job["user"],
+        constraint=job["constraints"],
+        reservation=job["reservation"],
+        licenses=job["licenses"],
+    )
+
+
+def _holds(pending: list[dict[str, Any]], kept: dict[str, tuple[Hold, bool]]) -> tuple[HoldCount, ...]:
+    groups: dict[Hold, list[dict[str, Any]]] = defaultdict(list)
+    for job in pending:
+        groups[kept[job["job_id_text"]][0]].append(job)
+    out = []
+    for hold, jobs in groups.items():
+        gpus = None if any(j["gpus"] is None for j in jobs) else sum(j["gpus"] * j["array_tasks"] for j in jobs)
+        checked = sum(kept[j["job_id_text"]][1] for j in jobs)
+        out.append(HoldCount(hold, len(jobs), sum(j["array_tasks"] for j in jobs), gpus, checked))
+    return tuple(sorted(out, key=lambda h: (-h.tasks, h.hold)))
+
+
+def _pending(job: dict[str, Any], viewer: Viewer, snapshot: datetime | None, hold: Hold) -> PendingJob:
     info = explain_reason(parse_reason(job["reason_text"] or job["reason"] or ""))
     seen = viewer.may_see(job["user"])
     since = job["eligible"] or job["submit"]
@@ -177,6 +270,7 @@ def _pending(job: dict[str, Any], viewer: Viewer, snapshot: datetime | None) -> 
         info.code,
         info.title,
         job["start_estimate"],
+        hold,
     )
 
 

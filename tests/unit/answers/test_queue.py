@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.synthetic import NOW, job_rows, make_lake, table
 
-from queuecast.answers.queue import queue_now
+from queuecast.answers.queue import _hold, queue_now
 from queuecast.answers.viewer import Viewer
 from queuecast.store.lake import Lake
 
@@ -95,3 +95,36 @@ def test_an_empty_queue_is_told_from_no_snapshot(tmp_path: Path) -> None:
     now = queue_now(lake, "toy", later + timedelta(minutes=1))
     assert (now.snapshot_at, now.pending, now.running) == (later, (), 0)
     assert queue_now(lake, "toy", NOW).pending
+
+
+def test_every_record_is_in_one_kind_of_hold(lake: Lake) -> None:
+    answer = queue_now(lake, "toy", NOW)
+    assert sum(h.jobs for h in answer.holds) == len(answer.pending)
+    assert sum(h.tasks for h in answer.holds) == sum(p.tasks for p in answer.pending)
+    for count in answer.holds:
+        assert sum(p.hold == count.hold for p in answer.pending) == count.jobs
+        assert 0 <= count.checked <= count.jobs
+
+
+@pytest.mark.parametrize(
+    ("reason", "priority", "rule", "read", "hold"),
+    [
+        ("Priority", 5, None, True, ("priority", False)),
+        ("Priority", 0, None, True, ("held", False)),
+        ("JobHeldUser", 5, ("limit", True), True, ("held", False)),
+        ("Priority", 5, ("limit", True), True, ("limit", True)),
+        ("Priority", 5, ("never", True), True, ("never", True)),
+        ("Dependency", 5, ("limit", True), True, ("dependency", False)),
+        ("DependencyNeverSatisfied", 5, None, True, ("never", False)),
+        ("BeginTime", 5, None, True, ("time", False)),
+        ("Reservation", 5, None, True, ("reservation", False)),
+        ("Resources", 5, None, True, ("resources", False)),
+        ("QOSMaxGRESPerUser", 5, None, False, ("limit", False)),
+        ("QOSMaxGRESPerUser", 5, None, True, ("priority", False)),
+        ("JobArrayTaskLimit", 5, None, True, ("limit", False)),
+        ("None", 5, None, True, ("other", False)),
+    ],
+)
+def test_what_hides_what(reason: str, priority: int, rule: tuple[str, bool] | None, read: bool, hold: tuple[str, bool]) -> None:
+    job = {"reason": reason, "reason_text": None, "priority": priority}
+    assert _hold(job, rule, read) == hold  # type: ignore[arg-type]  # the kinds are written as texts
