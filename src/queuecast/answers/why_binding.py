@@ -91,7 +91,8 @@ def binding(
     ahead = ahead_of(snapshot, policy, row, viewer)
     found = [*_own(case), *_rules(case)]
     if not any(c.standing in ("never", "held") for c in found) and not any(c.code in ("Dependency", "BeginTime") for c in found):
-        found += _place(case, ahead, bool(found))
+        told = {c.code for c in found}  # with no usable node the rules have said so already
+        found += [c for c in _place(case, ahead, bool(found)) if c.standing != "unchecked" or c.code not in told]
     found = sorted(found, key=lambda c: {"never": 0, "held": 0}.get(c.standing, 1))
     slurm = row["reason"] or "None"
     lost = slurm in ("ReqNodeNotAvail", "Reservation") and [c.code for c in found] == ["NextPass"]  # a reservation not known here
