@@ -22,6 +22,23 @@ from queuecast.cli.common import (
     print_lines,
     width,
 )
+from queuecast.cli.requestflags import (
+    AccountOption,
+    ArrayOption,
+    CpusOption,
+    GpusOption,
+    GpusPerNodeOption,
+    GpusPerTaskOption,
+    GresOption,
+    MemOption,
+    MemPerCpuOption,
+    NodesOption,
+    PartitionOption,
+    QosOption,
+    TasksOption,
+    TimeOption,
+    request_flags,
+)
 from queuecast.errors import UsageError
 from queuecast.i18n import _
 
@@ -41,20 +58,20 @@ def alternatives(
     target: Annotated[
         str | None, typer.Argument(metavar="[SCRIPT|JOBID]", help="A batch script (its #SBATCH lines are read) or a pending job's id.")
     ] = None,
-    partition: Annotated[str | None, _S("-p", "--partition")] = None,
-    account: Annotated[str | None, _S("-A", "--account")] = None,
-    qos: Annotated[str | None, _S("-q", "--qos")] = None,
-    time: Annotated[str | None, _S("-t", "--time", help="Time limit as for sbatch: 30, 12:00:00, 1-00:00:00.")] = None,
-    gres: Annotated[str | None, _S("--gres", help="Per node: gpu:a100:4.")] = None,
-    gpus: Annotated[str | None, _S("-G", "--gpus", help="Total: 8 or a100:8.")] = None,
-    gpus_per_node: Annotated[str | None, _S("--gpus-per-node")] = None,
-    gpus_per_task: Annotated[str | None, _S("--gpus-per-task")] = None,
-    nodes: Annotated[str | None, _S("-N", "--nodes")] = None,
-    ntasks: Annotated[str | None, _S("-n", "--ntasks")] = None,
-    cpus_per_task: Annotated[str | None, _S("-c", "--cpus-per-task")] = None,
-    mem: Annotated[str | None, _S("--mem")] = None,
-    mem_per_cpu: Annotated[str | None, _S("--mem-per-cpu")] = None,
-    array: Annotated[str | None, _S("-a", "--array")] = None,
+    partition: PartitionOption = None,
+    account: AccountOption = None,
+    qos: QosOption = None,
+    time: TimeOption = None,
+    gres: GresOption = None,
+    gpus: GpusOption = None,
+    gpus_per_node: GpusPerNodeOption = None,
+    gpus_per_task: GpusPerTaskOption = None,
+    nodes: NodesOption = None,
+    ntasks: TasksOption = None,
+    cpus_per_task: CpusOption = None,
+    mem: MemOption = None,
+    mem_per_cpu: MemPerCpuOption = None,
+    array: ArrayOption = None,
     gpu_memory: Annotated[float | None, _S("--gpu-memory", metavar="GIB", help="Memory that the task needs on each GPU.")] = None,
     hours: Annotated[float | None, _S("--hours", metavar="H", help="Run time as asked, if you know it (else that of like jobs).")] = None,
     futures: Annotated[int, _S("--futures", metavar="N", help="Drawn futures: more are slower and steadier.", min=4, max=2000)] = FUTURES,
@@ -67,29 +84,13 @@ def alternatives(
     lake: LakeOption = None,
 ) -> None:
     """What would start or end sooner: fewer or other GPUs, a shorter limit, another partition or QOS?"""
+    flags = request_flags(locals())
     from queuecast.answers.forecast import Forecaster
 
     for name, value in (("--gpu-memory", gpu_memory), ("--hours", hours)):
         if value is not None and not (0 < value < 1e5 and math.isfinite(value)):
             raise UsageError(_("{name} {value:g} is out of range").format(name=name, value=value), _("give a number above zero"))
     ctx = context(lake, cluster)
-    given = {
-        "partition": partition,
-        "account": account,
-        "qos": qos,
-        "time": time,
-        "gres": gres,
-        "gpus": gpus,
-        "gpus-per-node": gpus_per_node,
-        "gpus-per-task": gpus_per_task,
-        "nodes": nodes,
-        "ntasks": ntasks,
-        "cpus-per-task": cpus_per_task,
-        "mem": mem,
-        "mem-per-cpu": mem_per_cpu,
-        "array": array,
-    }
-    flags = {k: v for k, v in given.items() if v is not None}
     forecaster = Forecaster(ctx.lake(), ctx.cluster)
     moment = ctx.at(at, forecaster.lake, forecaster.cluster)
     answer = ask(

@@ -19,6 +19,23 @@ from queuecast.cli.common import (
     print_lines,
     width,
 )
+from queuecast.cli.requestflags import (
+    AccountOption,
+    ArrayOption,
+    CpusOption,
+    GpusOption,
+    GpusPerNodeOption,
+    GpusPerTaskOption,
+    GresOption,
+    MemOption,
+    MemPerCpuOption,
+    NodesOption,
+    PartitionOption,
+    QosOption,
+    TasksOption,
+    TimeOption,
+    request_flags,
+)
 from queuecast.errors import StoreError, UsageError
 from queuecast.i18n import _
 
@@ -34,20 +51,20 @@ def when(
     target: Annotated[
         str | None, typer.Argument(metavar="[SCRIPT|JOBID]", help="A batch script (its #SBATCH lines are read) or a job id.")
     ] = None,
-    partition: Annotated[str | None, _S("-p", "--partition")] = None,
-    account: Annotated[str | None, _S("-A", "--account")] = None,
-    qos: Annotated[str | None, _S("-q", "--qos")] = None,
-    time: Annotated[str | None, _S("-t", "--time", help="Time limit as for sbatch: 30, 12:00:00, 1-00:00:00.")] = None,
-    gres: Annotated[str | None, _S("--gres", help="Per node: gpu:a100:4.")] = None,
-    gpus: Annotated[str | None, _S("-G", "--gpus", help="Total: 8 or a100:8.")] = None,
-    gpus_per_node: Annotated[str | None, _S("--gpus-per-node")] = None,
-    gpus_per_task: Annotated[str | None, _S("--gpus-per-task")] = None,
-    nodes: Annotated[str | None, _S("-N", "--nodes")] = None,
-    ntasks: Annotated[str | None, _S("-n", "--ntasks")] = None,
-    cpus_per_task: Annotated[str | None, _S("-c", "--cpus-per-task")] = None,
-    mem: Annotated[str | None, _S("--mem")] = None,
-    mem_per_cpu: Annotated[str | None, _S("--mem-per-cpu")] = None,
-    array: Annotated[str | None, _S("-a", "--array")] = None,
+    partition: PartitionOption = None,
+    account: AccountOption = None,
+    qos: QosOption = None,
+    time: TimeOption = None,
+    gres: GresOption = None,
+    gpus: GpusOption = None,
+    gpus_per_node: GpusPerNodeOption = None,
+    gpus_per_task: GpusPerTaskOption = None,
+    nodes: NodesOption = None,
+    ntasks: TasksOption = None,
+    cpus_per_task: CpusOption = None,
+    mem: MemOption = None,
+    mem_per_cpu: MemPerCpuOption = None,
+    array: ArrayOption = None,
     user: UserOption = None,
     at: AtOption = None,
     as_json: JsonOption = False,
@@ -58,27 +75,11 @@ def when(
     lake: LakeOption = None,
 ) -> None:
     """How long will this wait? For a request, a batch script, or a job in the queue."""
+    flags = request_flags(locals())
     from queuecast.answers.forecast import Forecaster
     from queuecast.policy.request import from_options
 
     ctx = context(lake, cluster)
-    given = {
-        "partition": partition,
-        "account": account,
-        "qos": qos,
-        "time": time,
-        "gres": gres,
-        "gpus": gpus,
-        "gpus-per-node": gpus_per_node,
-        "gpus-per-task": gpus_per_task,
-        "nodes": nodes,
-        "ntasks": ntasks,
-        "cpus-per-task": cpus_per_task,
-        "mem": mem,
-        "mem-per-cpu": mem_per_cpu,
-        "array": array,
-    }
-    flags = {k: v for k, v in given.items() if v is not None}
     forecaster = Forecaster(ctx.lake(), ctx.cluster)
     moment = ctx.at(at, forecaster.lake, forecaster.cluster)
     viewer = ctx.viewer(user)
