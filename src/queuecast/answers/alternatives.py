@@ -100,7 +100,16 @@ def alternatives(
         basis=_basis(state, played, said, weight, skill is not None, futures, run_s, shares),
         refused=tuple(refused),
         same=same,
-        notes=model.notes,
+        notes=(*model.notes, *_stranger(state, request)),
+    )
+
+
+def _stranger(state: TwinState, request: Request) -> tuple[str, ...]:
+    """A request of nobody known gets no fairshare in the replay, and waits longer there than those of the cluster's users."""
+    if not state.frame.tree.known or state.frame.tree.row(request.user, request.account) >= 0:
+        return ()
+    return (
+        _("Nobody with a known share asks: the replay gives no fairshare, so its waits are too long. Name a user and an account (-u, -A)."),
     )
 
 

@@ -263,3 +263,19 @@ def test_skill_weighs_and_is_not_used_before_its_time(forecaster: Forecaster) ->
         assert blending.load_skill(lake, "toy", AT.timestamp()) is None
     finally:
         (Path(lake.path) / blending.FILE).unlink()
+
+
+def test_the_share_of_a_stranger_is_not_known() -> None:
+    """Nobody's fairshare is none: the answer says that the replay's waits are too long then."""
+    from types import SimpleNamespace
+
+    from queuecast.answers.alternatives import _stranger
+    from queuecast.twin.shares import make_tree
+
+    rows = [
+        {"account": a, "user": u, "depth": d, "raw_shares": 1, "raw_usage": 0, "fairshare": 0.5, "norm_shares": 1.0, "effective_usage": 0.0}
+        for a, u, d in (("root", None, 0), ("lab", None, 1), ("lab", "ann", 2))
+    ]
+    state: Any = SimpleNamespace(frame=SimpleNamespace(tree=make_tree(rows)))
+    assert _stranger(state, Request(user="ann", account="lab")) == ()
+    assert "-u, -A" in _stranger(state, Request(user="ann"))[0]
