@@ -18,10 +18,11 @@ from functools import cache
 
 import pyarrow as pa
 
-from queuecast.schema.accounting import EVENTS, JOBS, STEPS
+from queuecast.schema.accounting import EVENTS, JOB_FILES, JOBS, STEPS
 from queuecast.schema.columns import FLAG, INT, NUM, TEXT, TIME, Column, Table
 from queuecast.schema.configuration import ASSOCIATIONS, PARTITIONS, QOS, REJECTS, RESERVATIONS, SETTINGS
 from queuecast.schema.snapshots import ESTIMATES, NODES, PRIORITIES, QUEUE, SHARES
+from queuecast.schema.usage import GPU_SAMPLES, JOB_USE
 
 __all__ = ["FLAG", "INT", "NUM", "SCHEMA_VERSION", "TABLES", "TEXT", "TIME", "Column", "Table", "arrow_schema", "markdown"]
 
@@ -31,7 +32,7 @@ SCHEMA_VERSION = 1
 TABLES: dict[str, Table] = {
     t.name: t
     for t in (JOBS, STEPS, QUEUE, ESTIMATES, NODES, PARTITIONS, RESERVATIONS, PRIORITIES, SHARES, QOS,
-              ASSOCIATIONS, EVENTS, SETTINGS, REJECTS)
+              ASSOCIATIONS, EVENTS, JOB_FILES, GPU_SAMPLES, JOB_USE, SETTINGS, REJECTS)
 }
 
 

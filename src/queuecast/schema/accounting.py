@@ -135,3 +135,21 @@ EVENTS = Table(
         OBSERVED,
     ),
 )
+
+JOB_FILES = Table(
+    "job_files",
+    "Where a job's script and logs lie, from scontrol show job and, from 24.05 on, sacct. A table of its own, because accounting "
+    "without these columns would replace the row that has them.",
+    key=("cluster", "job_id", "job_submit"),
+    partition_time="job_submit",
+    sort=("job_submit", "job_id"),
+    columns=(
+        CLUSTER, JOB_ID,
+        column("job_submit", TIME, "submit of the attempt it belongs to", "UTC", null="never"),
+        column("command", TEXT, "script that was submitted, with its arguments: hostile text", null="not told (--wrap, or by sacct)"),
+        column("work_dir", TEXT, "working directory", null="not told"),
+        column("std_out", TEXT, "file of the output, patterns (%j) filled in where known: hostile text", null="not told"),
+        column("std_err", TEXT, "file of the errors: hostile text", null="not told"),
+        OBSERVED,
+    ),
+)

@@ -58,11 +58,12 @@ def connect(lake: Lake, *, memory: str = "1GB") -> duckdb.DuckDBPyConnection:
 
 def _scan(lake: Lake, table: Table) -> str:
     paths = [str(p) for p in lake.files(table.name)]
+    # files written before a column was added do not have it: there it is null
+    columns = ", ".join(f'NULL::{_DUCK_TYPES[c.type]} AS "{c.name}"' for c in table.columns)
+    empty = f"SELECT {columns} WHERE false"
     if not paths:
-        columns = ", ".join(f'NULL::{_DUCK_TYPES[c.type]} AS "{c.name}"' for c in table.columns)
-        return f"SELECT {columns} WHERE false"
-    columns = ", ".join(f'"{c}"' for c in table.column_names)
-    return f"SELECT {columns} FROM read_parquet([{', '.join(map(quote, paths))}], union_by_name=true)"
+        return empty
+    return f"{empty} UNION ALL BY NAME SELECT * FROM read_parquet([{', '.join(map(quote, paths))}], union_by_name=true)"
 
 
 def read_only(lake: Lake, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
