@@ -4,53 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 
-from queuecast.twin.arrays import DONE, PENDING, RUNNING, Clock, Flags, Floats, Ints, Jobs, Machine, Need, Rules, Sim, Words, njit
+from queuecast.twin.arrays import CPU, DONE, MEM, PENDING, RUNNING, Clock, Flags, Floats, Ints, Jobs, Machine, Need, Rules, Sim, Words, njit
 from queuecast.twin.passes import BACKFILL, begin, preempt, victims
 from queuecast.twin.placing import choose, enough, fits, give, need_of, within_limits
 
 ONE = np.uint64(1)
-GROUPS = 24
-"""Windows double from 30 s: that many reach beyond a year."""
 
 
 @njit
-def ahead(sim: Sim, jobs: Jobs, rules: Rules, running: Ints, now: float, free: Floats, at: Floats) -> None:
-    """What is free after each group of ends, for each set of preemptable QOS: ``free[variant, group]`` and ``at[variant, group]``.
-
-    Group 0 is now. With preemption the preemptable jobs are gone from group 0 on. The first group ends 30 s after the
-    first end, and the window doubles with each group.
-    """
-    variants = rules.variants.shape[0]
-    ends = np.empty(len(running))
+def due_order(sim: Sim, jobs: Jobs, running: Ints, due: Floats, order: Ints) -> int:
+    """Running jobs by the end of their limits, into ``order`` with their ends in ``due``; returns how many."""
+    count = 0
     for i in range(len(running)):
-        due = sim.start[running[i]] + jobs.limit[running[i]]
-        ends[i] = due if due > now else now + 30.0  # overdue ones soon
-    order = np.argsort(ends, kind="mergesort")
-    for v in range(variants):
-        free[v, 0] = sim.free
-        at[v, :] = np.inf
-        at[v, 0] = now
-        for i in range(len(running)):
-            if sim.status[running[i]] == RUNNING and rules.variants[v, jobs.qos[running[i]]]:
-                give(free[v, 0], sim.slot_node, sim.slot_gpu, jobs.slot[running[i]], need_of(jobs, running[i]), 1.0)
-        group, i, window = 0, 0, 30.0
-        while i < len(order) and group < GROUPS - 1:
-            j = running[order[i]]
-            if sim.status[j] != RUNNING or rules.variants[v, jobs.qos[j]]:
-                i += 1
-                continue
-            group += 1
-            free[v, group] = free[v, group - 1]
-            limit = np.ceil((ends[order[i]] + window) / 30.0) * 30.0
-            window *= 2.0
-            last = ends[order[i]]
-            while i < len(order) and (ends[order[i]] <= limit or group == GROUPS - 1):
-                k = running[order[i]]
-                if sim.status[k] == RUNNING and not rules.variants[v, jobs.qos[k]]:
-                    give(free[v, group], sim.slot_node, sim.slot_gpu, jobs.slot[k], need_of(jobs, k), 1.0)
-                    last = ends[order[i]]
-                i += 1
-            at[v, group] = last
+        if sim.status[running[i]] == RUNNING:
+            order[count], due[count] = running[i], sim.start[running[i]] + jobs.limit[running[i]]
+            count += 1
+    by = np.argsort(due[:count], kind="mergesort")
+    order[:count], due[:count] = order[:count][by], due[:count][by]
+    return count
+
+
+@njit
+def add_due(j: int, end: float, count: int, due: Floats, order: Ints) -> int:
+    """Put a job that started in this cycle among the running ones."""
+    i = count
+    while i > 0 and due[i - 1] > end:
+        due[i], order[i] = due[i - 1], order[i - 1]
+        i -= 1
+    due[i], order[i] = end, j
+    return count + 1
 
 
 @njit
@@ -146,12 +128,13 @@ def backfill_pass(
     room: Floats,
     started: Ints,
     plan: Floats,
-    free: Floats,
-    at: Floats,
 ) -> int:
     """One cycle. Fills ``started`` and ``plan`` (planned start of each pending job, inf if not reached); returns how many started."""
     parts, count = machine.member.shape
-    ahead(sim, jobs, rules, running, now, free, at)
+    most = len(running) + len(owner)
+    due, order = np.empty(most), np.empty(most, np.int64)
+    ending = due_order(sim, jobs, running, due, order)
+    free = np.empty_like(sim.free)
     width = (count + 63) >> 6
     space, slots = np.empty((clock.bf_slots + 2, width), np.uint64), np.empty(clock.bf_slots + 3)
     space[:] = ~np.uint64(0)
@@ -162,6 +145,7 @@ def backfill_pass(
     base = np.floor(now / step) * step
     slots[0], slots[1], filled = base, base + clock.bf_window, np.int64(1)
     usable, here, nodes = np.empty(count, np.bool_), np.empty(count, np.bool_), np.empty(count, np.int64)
+    shared, wide = np.empty(count, np.bool_), np.zeros(width, np.uint64)
     out = np.empty(len(running) + 1, np.int64)
     able, words, before = np.zeros(width, np.uint64), np.zeros(width, np.uint64), np.zeros(width, np.uint64)
     of_array, reserved = np.zeros(len(rules.throttle), np.int64), np.zeros(parts, np.int64)
@@ -179,7 +163,7 @@ def backfill_pass(
         if array >= 0:
             if array == turned_away and part == turned_away_in:
                 continue
-            if of_array[array] >= clock.bf_array or sim.array_used[array] + of_array[array] >= rules.throttle[array]:
+            if of_array[array] >= clock.bf_array or sim.array_used[array] >= rules.throttle[array]:
                 continue
             turned_away, turned_away_in = array, part
         if tested >= clock.bf_tests:
@@ -210,8 +194,10 @@ def backfill_pass(
                 continue
         member, feature = machine.member[part], machine.masks[mask]
         for n in range(count):
-            usable[n] = member[n] and sim.up[n] and feature[n] and fits(machine.total, n, need)
+            shared[n] = member[n] and sim.up[n] and feature[n] and machine.total[n, CPU] >= need.cpu and machine.total[n, MEM] >= need.mem
+            usable[n] = shared[n] and fits(machine.total, n, need)
         pack(usable, able)
+        pack(shared, wide)
         if only_now and clock.bf_reserve < 1000:  # forward runs: whether it can start at once is all that is asked
             words[:] = able
             kept_away(machine.resv_start, machine.resv_end, resv, resv_of, now, now + length, words)
@@ -224,19 +210,26 @@ def backfill_pass(
                 continue
         start, ready = now, -2.0  # ready: when the nodes of ``before`` are free by the groups; -2 not asked yet
         while True:
-            words[:] = able
+            words[:] = wide
             kept_away(machine.resv_start, machine.resv_end, resv, resv_of, start, start + length, words)
             later = slots_meet(slots, space, filled, start, start + length, words)
+            for r in range(len(machine.resv_end)):  # Slurm looks again when a reservation ends
+                if start < machine.resv_end[r] + 1.0 < min(later, base + clock.bf_window) and machine.resv_end[r] > start:
+                    later = machine.resv_end[r] + 1.0
             same = ready != -2.0
             for w in range(width):
                 same = same and words[w] == before[w]
             if not same or (start <= now and ready <= now):
                 before[:] = words
-                ready = (
-                    will_run(sim.free, machine.weight, need, usable, busy, free[v], at[v], v > 0, now, start <= now, here, nodes)
-                    if unpack(words, usable) >= need.nodes
-                    else np.inf
-                )
+                unpack(words, shared)
+                for w in range(width):
+                    words[w] &= able[w]
+                ready = np.inf
+                if unpack(words, usable) >= need.nodes:
+                    ready = will_run(
+                        sim, machine, jobs, rules, clock, v, need, usable, shared, busy, now, start <= now, due, order, ending, free, here,
+                        nodes,
+                    )  # fmt: skip
             when = max(start, ready)
             if np.isinf(when) or (when > now and when > later):
                 if np.isinf(later) or only_now:
@@ -246,7 +239,7 @@ def backfill_pass(
             if when <= now:
                 if choose_now(sim.free, machine.weight, need, usable, busy, here, nodes):
                     begin(sim, jobs, rules, j, part, nodes, now + tested * clock.bf_test_s, np.int64(BACKFILL), room)
-                    occupied(sim, jobs, rules, j, free, at)
+                    ending = add_due(j, sim.start[j] + length, ending, due, order)
                     started[done] = j
                     done += 1
                     turned_away = -1
@@ -262,7 +255,7 @@ def backfill_pass(
                 start = when
                 continue
             first = np.floor(when / step) * step
-            filled = keep(slots, space, filled, first, max(first + step, np.ceil((when + length) / step) * step), nodes, jobs.nodes[j])
+            filled = keep(slots, space, filled, first, max(first + step, np.floor((when + length) / step) * step), nodes, jobs.nodes[j])
             if filled == 0:
                 return done
             reserved[part] += 1
@@ -275,28 +268,69 @@ def backfill_pass(
 
 @njit
 def will_run(
-    free_now: Floats, weight: Floats, need: Need, usable: Flags, busy: Flags, free: Floats, at: Floats, preempts: bool, now: float,
-    at_once: bool, here: Flags, nodes: Ints,
+    sim: Sim, machine: Machine, jobs: Jobs, rules: Rules, clock: Clock, v: int, need: Need, usable: Flags, shared: Flags, busy: Flags,
+    now: float, at_once: bool, due: Floats, order: Ints, count: int, free: Floats, here: Flags, nodes: Ints,
 ) -> float:  # fmt: skip
-    """When the job fits on the usable nodes by the groups of ends; inf if never. What is free only grows from group to group."""
-    if at_once and choose_now(free_now, weight, need, usable, busy, here, nodes):
+    """When the job fits on the usable nodes, by the ends of the running jobs' limits; inf if never.
+
+    Running jobs that hold one of the nodes ``shared`` are taken away in groups, by Slurm's rule (will_run_test of select/cons_tres): to a
+    group belong all up to the first that the next one in the list of all running jobs ends later than the bound, which is the first end,
+    raised to a multiple of 30 s, plus a window that doubles from 30 s on until it reaches the next end. The start is the end of the
+    group's last job; from 25.05 on of its last job on the chosen nodes.
+    """
+    if at_once and choose_now(sim.free, machine.weight, need, usable, busy, here, nodes):
         return now
-    high = 0
-    while high + 1 < GROUPS and not np.isinf(at[high + 1]):
-        high += 1
-    if not enough(free[high], usable, need):
-        return float(np.inf)
-    low = 0
-    while low < high:
-        middle = (low + high) // 2
-        if enough(free[middle], usable, need):
-            high = middle
-        else:
-            low = middle + 1
-    choose(free[low], usable, weight, need, nodes)
-    if low:
-        return float(at[low])
-    return now if preempts and at_once else now + 1.0
+    free[:] = sim.free
+    if v > 0:
+        for i in range(count):
+            j = order[i]
+            if sim.status[j] == RUNNING and rules.variants[v, jobs.qos[j]]:
+                give(free, sim.slot_node, sim.slot_gpu, jobs.slot[j], need_of(jobs, j), 1.0)
+    if enough(free, usable, need):
+        choose(free, usable, machine.weight, need, nodes)
+        return now if v > 0 and at_once else now + 1.0
+    anchor, window, i = -1.0, 30.0, 0
+    while i < count:
+        last, then = -1.0, np.inf
+        while i < count:
+            j, end = order[i], due[i]
+            i += 1
+            if sim.status[j] != RUNNING or rules.variants[v, jobs.qos[j]]:
+                continue
+            if not holds_one(sim, jobs, j, shared):
+                continue
+            if anchor < 0:
+                anchor = (np.floor(end / 30.0) + 1.0) * 30.0
+            last = end
+            give(free, sim.slot_node, sim.slot_gpu, jobs.slot[j], need_of(jobs, j), 1.0)
+            then = due[i] if i < count else np.inf
+            if then > anchor + window:
+                break
+        if last < 0:
+            break
+        window *= 2.0
+        while then < np.inf and then > anchor + window:
+            window *= 2.0
+        if enough(free, usable, need):
+            choose(free, usable, machine.weight, need, nodes)
+            if not clock.old_group_end:
+                here[:] = False
+                here[nodes[: need.nodes]] = True
+                for k in range(i - 1, -1, -1):
+                    if sim.status[order[k]] == RUNNING and holds_one(sim, jobs, order[k], here):
+                        last = due[k]
+                        break
+            return last if last > now else max(now + 1.0, last + clock.kill_wait)
+    return float(np.inf)
+
+
+@njit
+def holds_one(sim: Sim, jobs: Jobs, j: int, nodes: Flags) -> bool:
+    """Whether a running job holds one of the nodes."""
+    found = False
+    for place in range(jobs.slot[j], jobs.slot[j] + jobs.nodes[j]):
+        found = found or nodes[sim.slot_node[place]]
+    return bool(found)
 
 
 @njit
@@ -305,16 +339,3 @@ def choose_now(free: Floats, weight: Floats, need: Need, usable: Flags, busy: Fl
     for n in range(len(usable)):
         here[n] = usable[n] and not busy[n]
     return bool(choose(free, here, weight, need, nodes))
-
-
-@njit
-def occupied(sim: Sim, jobs: Jobs, rules: Rules, j: int, free: Floats, at: Floats) -> None:
-    """A job started in this cycle: take it out of what is free in the groups up to its end."""
-    need = need_of(jobs, j)
-    for v in range(free.shape[0]):
-        if rules.variants[v, jobs.qos[j]]:
-            continue
-        for g in range(GROUPS):
-            if np.isinf(at[v, g]) or (g and at[v, g] >= sim.start[j] + jobs.limit[j]):
-                break
-            give(free[v, g], sim.slot_node, sim.slot_gpu, jobs.slot[j], need, -1.0)

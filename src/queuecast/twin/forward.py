@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -142,9 +143,15 @@ def clock_of(policy: Policy, begin: float, length: float, *, growth: bool = True
         200 if growth else 1000,
         RESERVE if growth else 10**9,
         0.0,
-        True,
+        _groups_end_late(policy),
         -1,
     )
+
+
+def _groups_end_late(policy: Policy) -> bool:
+    """Whether this Slurm is older than 25.05, or not told: a plan then starts when the last job of the group ends."""
+    found = re.match(r"(\d\d)\.(\d\d)", policy.settings.get("slurm_version", ""))
+    return found is None or (int(found[1]), int(found[2])) < (25, 5)
 
 
 def ticks(begin: float, length: float, step: float, growth: float) -> Floats:

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from queuecast.twin.arrays import DONE, PENDING, RUNNING, WAITING, Clock, Ints, Jobs, Machine, Rules, Sim, njit
-from queuecast.twin.backfill import GROUPS, backfill_pass
+from queuecast.twin.backfill import backfill_pass
 from queuecast.twin.passes import finish, main_pass, records_of
 from queuecast.twin.placing import count_limits, give, need_of
 from queuecast.twin.priority import rank, recompute
@@ -81,8 +81,6 @@ def run(machine: Machine, jobs: Jobs, rules: Rules, clock: Clock) -> Sim:
     tick_main, tick_back, change = 0, 0, 0
     rank(sim, jobs, rules, queue, size, now)
     one = np.empty(1, np.int64)
-    variants = rules.variants.shape[0]
-    free, at = np.empty((variants, GROUPS, sim.free.shape[0], sim.free.shape[1])), np.empty((variants, GROUPS))
     owner, record, sorted_ = queue[:0], queue[:0], False  # the order of the queue changes with arrivals and new priorities only
     event, moved, resv_edge, full_at = True, True, clock.begin, -np.inf
     while True:
@@ -164,7 +162,7 @@ def run(machine: Machine, jobs: Jobs, rules: Rules, clock: Clock) -> Sim:
             event = done > 0
         else:
             plan[:] = np.inf
-            done = backfill_pass(sim, machine, jobs, rules, clock, owner, record, running, now, room, started, plan, free, at)
+            done = backfill_pass(sim, machine, jobs, rules, clock, owner, record, running, now, room, started, plan)
             moved = done > 0
         for n in range(len(sim.busy_until)):  # nodes that are closed now open again without another event
             if sim.busy_until[n] > now:

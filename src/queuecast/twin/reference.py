@@ -76,3 +76,38 @@ def fair_tree(parent: Sequence[int], shares: Sequence[float], is_user: Sequence[
     for root in (a for a in range(len(parent)) if parent[a] < 0):
         walk(root)
     return out
+
+
+def will_run(
+    running: Sequence[tuple[float, str, int]], gpus: dict[str, int], names: Sequence[str], shared: Sequence[str], need: int, old: bool
+) -> tuple[float, str] | None:
+    """When and where a job of one node with ``need`` GPUs fits, by the ends of running jobs; see ``queuecast.twin.backfill.will_run``.
+
+    ``running``: (end, node, GPUs) in the order of the ends, all in the future; ``gpus``: of each node; ``names``: nodes that the job may
+    use. None: never, or at once.
+    """
+    free = {n: gpus[n] - sum(g for _, m, g in running if m == n) for n in gpus}
+    if any(free[n] >= need for n in names):
+        return None
+    left = list(running)
+    gone: list[tuple[float, str, int]] = []
+    bound, window = math.nan, 30.0
+    while any(n in shared for _, n, _ in left):
+        while left:
+            end, n, g = left.pop(0)
+            gone.append((end, n, g))
+            if n not in shared:
+                continue
+            if math.isnan(bound):
+                bound = (end // 30 + 1) * 30
+            free[n] += g
+            last = end
+            if left and left[0][0] > bound + window:
+                break
+        window *= 2
+        while left and left[0][0] > bound + window:
+            window *= 2
+        fitting = [n for n in names if free[n] >= need]
+        if fitting:
+            return (last if old else max(e for e, n, _ in gone if n == fitting[0])), fitting[0]
+    return None
