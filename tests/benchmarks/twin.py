@@ -25,8 +25,9 @@ from queuecast.store.lake import Lake
 from queuecast.twin.arrays import PENDING, RUNNING
 from queuecast.twin.easy import easy
 from queuecast.twin.forward import clock_of
-from queuecast.twin.replay import Recording, Replayed, pass_instants, recording, replay
+from queuecast.twin.replay import Recording, Replayed, recording, replay
 from tests.benchmarks.measure import machine
+from tests.benchmarks.twinplans import Recorded, told_clock
 
 ACCASIM = """
 import collections, collections.abc, sys, time, warnings
@@ -71,48 +72,37 @@ def by_partition(rec: Recording, got: Replayed) -> dict[str, dict[str, float]]:
     return out
 
 
-def one_step(rec: Recording, clock: Any, hours: float) -> dict[str, dict[str, float]]:
-    """As ``by_partition``, the state set to the recording's every ``hours``: each start counts in the step it was submitted
-    or became due in, from the recorded running and pending jobs at the step's beginning."""
-    starts = np.full(len(rec.works), np.inf)
-    decided = np.zeros(len(rec.works), bool)
-    step = hours * 3600
+def one_step(found: Recorded, clock: Any, hours: float) -> dict[str, dict[str, float]]:
+    """As ``by_partition``, the state set to the recording's every ``hours``: running and pending jobs, fair share. A start counts in
+    the step it was submitted or became due in; jobs that had started before and were requeued are there and are not judged."""
+    rec, step = found.rec, hours * 3600
+    starts, decided = np.full(len(rec.works), np.inf), np.zeros(len(rec.works), bool)
     for begin in np.arange(rec.begin, rec.end, step):
-        works, rows = [], []
-        for i, w in enumerate(rec.works):
-            real, end = rec.started[i], rec.attempts[i][0][3]
-            if w.submit > begin + step or (np.isfinite(end) and end <= begin) or len(rec.attempts[i]) > 1:
-                continue
-            if real <= begin:
-                works.append(replace(w, status=RUNNING, began=real, node_list=rec.nodes[i]))
-            else:
-                works.append(replace(w, status=PENDING) if w.submit <= begin else w)
-            rows.append(i)
+        works, rows = found.state(begin + 1)
+        later = [i for i, w in enumerate(rec.works) if begin <= w.submit <= begin + step]
+        works, rows = [*works, *(rec.works[i] for i in later)], [*rows, *later]
         ticks = {n: t[(t >= begin) & (t <= begin + step)] for n, t in (("main_at", clock.main_at), ("backfill_at", clock.backfill_at))}
-        got = replay(rec.frame, works, clock._replace(begin=begin, stop=begin + step, **ticks))
+        got = replay(found.frame(begin), works, clock._replace(begin=begin, stop=begin + step, **ticks))
         for k, i in enumerate(rows):
-            if works[k].status != RUNNING and np.isfinite(got.starts[k]) and not decided[i]:
+            judged = works[k].status != RUNNING and rec.started[i] > begin
+            if judged and np.isfinite(got.starts[k]) and not decided[i]:
                 starts[i], decided[i] = got.starts[k], True
     return by_partition(rec, Replayed(starts, starts, starts, rec.by, starts))
 
 
 def fidelity(lake: str, cluster: str, hours: float) -> dict[str, Any]:
     """Replays of a recording with the nominal clock, and with the passes' instants told from the recorded starts."""
-    rec = recording(Lake.open(lake), cluster)
+    found = Recorded(Lake.open(lake), cluster)
+    rec = found.rec
     nominal = clock_of(rec.frame.policy, rec.begin - 1, rec.end - rec.begin + 1, growth=False)
-    main, back = (rec.started[rec.by == k] for k in (1, 2))
-    step, interval = float(np.diff(nominal.main_at[:2])[0]), float(np.diff(nominal.backfill_at[:2])[0])
-    told = nominal._replace(
-        main_at=pass_instants(main, rec.begin - 1, rec.end, step, step / 4),
-        backfill_at=pass_instants(back, rec.begin - 1, rec.end, interval, interval / 2),
-    )
+    told = told_clock(rec)
     out: dict[str, Any] = {}
     for name, clock in (("clock of the recording", told), ("nominal clock", nominal)):
         began = time.perf_counter()
         out[name] = by_partition(rec, replay(rec.frame, rec.works, clock))
         out[name]["all"]["seconds"] = time.perf_counter() - began
     if hours > 0:
-        out[f"one step of {hours:g} h"] = one_step(rec, told, hours)
+        out[f"one step of {hours:g} h"] = one_step(found, told, hours)
     return out
 
 
