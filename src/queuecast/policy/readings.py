@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queuecast.store.files import instant
+from queuecast.schema import TABLES
+from queuecast.store.files import instant, last_reading
 
 if TYPE_CHECKING:
     from queuecast.store.lake import Lake
@@ -29,14 +30,13 @@ def _kept(lake: Lake, table: str, cluster: str) -> pa.Table:
 
 
 def latest_reading(lake: Lake, table: str, cluster: str, at: datetime) -> pa.Table:
-    """The last stored reading of a table of configuration at ``at``; the first one if none is older."""
+    """The last stored reading of a table of configuration at ``at`` (of each of its parts); the first one if none is older."""
     rows = _kept(lake, table, cluster)
     if not rows.num_rows:
         return rows
-    seen = rows["observed_at"]
-    before = rows.filter(pc.less_equal(seen, instant(at)))
-    if before.num_rows:
-        rows = before.filter(pc.equal(before["observed_at"], pc.max(before["observed_at"])))
-    else:
-        rows = rows.filter(pc.equal(seen, pc.min(seen)))
+    parts = TABLES[table].parts
+    before = rows.filter(pc.less_equal(rows["observed_at"], instant(at)))
+    if not before.num_rows:
+        return last_reading(rows, parts, first=True).drop_columns(["observed_at"])
+    rows = last_reading(before, parts)
     return rows.drop_columns(["observed_at"])  # a time as a Python value would import pandas

@@ -142,6 +142,7 @@ JOB_FILES = Table(
     "without these columns would replace the row that has them.",
     key=("cluster", "job_id", "job_submit"),
     partition_time="job_submit",
+    rank="command",  # a row with the script stays, though sacct is read later
     sort=("job_submit", "job_id"),
     columns=(
         CLUSTER, JOB_ID,

@@ -39,7 +39,8 @@ class Table:
 
     ``key`` identifies a row. When two rows share a key, the one with the higher ``rank`` column value
     stays (then the later ``observed_at``), so re-reading is idempotent and an ended job replaces its
-    running row. ``steady`` tables describe configuration: a reading equal to the last one adds nothing.
+    running row. ``steady`` tables describe configuration: a reading equal to the last one adds nothing. ``parts``: columns that tell
+    apart what several commands print into one table; each part is read, and repeated, for itself.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Table:
     rank: str | None = None
     sort: tuple[str, ...] = ()
     steady: bool = False
+    parts: tuple[str, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:

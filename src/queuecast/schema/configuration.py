@@ -139,6 +139,7 @@ SETTINGS = Table(
     partition_time="observed_at",
     sort=("observed_at", "key"),
     steady=True,
+    parts=("section",),
     columns=(
         CLUSTER, OBSERVED,
         column("section", TEXT, "config or priority_weights", null="never"),

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from queuecast.schema import TIME
@@ -88,3 +89,12 @@ def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The schema's columns in its order and types; absent ones are null (so a file without ended jobs fits too)."""
     columns = [rows[f.name].cast(f.type) if f.name in rows.column_names else pa.nulls(rows.num_rows, f.type) for f in schema]
     return pa.table(columns, schema=schema)
+
+
+def last_reading(rows: pa.Table, parts: Sequence[str] = (), *, first: bool = False) -> pa.Table:
+    """The rows of the last reading (of the first one), of each of the ``parts`` of the table."""
+    if parts:
+        found = [rows.filter(pc.fill_null(pc.equal(rows[parts[0]], p), False)) for p in pc.unique(rows[parts[0]])]
+        return pa.concat_tables([last_reading(f, parts[1:], first=first) for f in found]) if found else rows
+    seen = rows["observed_at"]
+    return rows.filter(pc.equal(seen, pc.min(seen) if first else pc.max(seen)))

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from queuecast.errors import LakeDamaged, StoreError
 from queuecast.schema import SCHEMA_VERSION, TABLES, arrow_schema
 from queuecast.store import manifest as manifests
-from queuecast.store.files import conform, read_file
+from queuecast.store.files import conform, last_reading, read_file
 from queuecast.store.lock import writer_lock
 from queuecast.store.manifest import DataFile, Manifest
 from queuecast.store.staging import Staging
@@ -40,6 +40,9 @@ TOO_MANY = 12
 SMALL = 50_000
 """Rows of a file that is merged whatever it meets; a larger one only with about a quarter of its own size, so that a
 month of snapshots is not written anew for each of them."""
+
+NOT_OF_SLURM = frozenset(("rejects", "job_use", "gpu_samples"))
+"""Tables that say nothing of when Slurm was last read: readings of GPUs may be newer than the last look at the queue."""
 
 
 class Lake:
@@ -184,7 +187,7 @@ class Transaction:
 
     def _note_seen(self, table: str, rows: pa.Table) -> None:
         """Keep, by cluster and table, the latest moment that was read: also of readings that brought nothing new."""
-        if table == "rejects" or "observed_at" not in rows.column_names or "cluster" not in rows.column_names:
+        if table in NOT_OF_SLURM or "observed_at" not in rows.column_names or "cluster" not in rows.column_names:
             return
         latest = rows.select(["cluster", "observed_at"]).group_by("cluster").aggregate([("observed_at", "max")])
         for cluster, moment in zip(latest["cluster"].to_pylist(), latest["observed_at_max"].to_pylist(), strict=True):
@@ -264,14 +267,14 @@ def _small_ones(files: list[DataFile], rows: int) -> list[DataFile]:
 
 
 def _latest_reading(lake: Lake, table: str) -> dict[str, pa.Table]:
-    """By cluster, the rows of the last reading of a steady table."""
-    import pyarrow.compute as pc
-
+    """By cluster, the rows of the last reading of a steady table (of each of its parts)."""
     out: dict[str, pa.Table] = {}
     for cluster in {f.cluster for f in lake.manifest.of(table)}:
-        last = max(lake.manifest.of(table, cluster), key=lambda f: f.high)
-        rows = read_file(lake.path / last.path, arrow_schema(table))
-        out[cluster] = rows.filter(pc.equal(rows["observed_at"], pc.max(rows["observed_at"])))
+        files = lake.manifest.of(table, cluster)
+        if not TABLES[table].parts:
+            files = [max(files, key=lambda f: f.high)]
+        rows = pa.concat_tables([read_file(lake.path / f.path, arrow_schema(table)) for f in files])
+        out[cluster] = last_reading(rows, TABLES[table].parts)
     return out
 
 

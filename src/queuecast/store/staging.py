@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,8 +38,8 @@ class Staging:
     def close(self, latest: Mapping[str, pa.Table]) -> Iterator[tuple[str, str, Path, str, str]]:
         """Finish the files; yields (cluster, month, path, low, high).
 
-        For steady tables ``latest`` holds each cluster's last stored reading, and readings equal to the one before
-        are left out.
+        For steady tables ``latest`` holds each cluster's last stored reading (of each part), and readings equal to the one
+        before are left out.
         """
         if self.table.steady:
             self._drop_repeats(latest)
@@ -92,25 +93,32 @@ class Staging:
         if not pieces:
             return
         rows = pa.concat_tables(pieces)
-        before = {c: (_time(t), _content(t)) for c, t in latest.items() if t.num_rows}
-        readings = rows.select(["cluster", "observed_at"]).group_by(["cluster", "observed_at"]).aggregate([])
-        for reading in readings.sort_by([("cluster", "ascending"), ("observed_at", "ascending")]).to_pylist():
-            cluster, when = reading["cluster"], reading["observed_at"]
-            this_time = pc.equal(rows["observed_at"], pa.scalar(when, rows["observed_at"].type))
-            here = rows.filter(pc.and_(pc.equal(rows["cluster"], cluster), this_time))
-            content = _content(here)
-            last = before.get(cluster)
+        by = ["cluster", *self.table.parts]
+        before: dict[tuple[str, ...], tuple[object, frozenset[tuple[object, ...]]]] = {}
+        for kept in latest.values():
+            for part, reading in _readings(kept, by):
+                before[part[:-1]] = (part[-1], _content(reading))
+        for part, here in _readings(rows, by):
+            name, when, content = part[:-1], part[-1], _content(here)
+            last = before.get(name)
             # A reading older than the last stored one fills in the past: it is always kept.
             if last is not None and last[0] < when and last[1] == content:
                 continue
             if last is None or last[0] < when:
-                before[cluster] = (when, content)
-            for part, piece in self._split(here):
-                self._waiting.setdefault(part, []).append(piece)
+                before[name] = (when, content)
+            for target, piece in self._split(here):
+                self._waiting.setdefault(target, []).append(piece)
 
 
-def _time(rows: pa.Table) -> object:
-    return rows["observed_at"][0].as_py()
+def _readings(rows: pa.Table, by: list[str]) -> Iterator[tuple[tuple[Any, ...], pa.Table]]:
+    """Each reading with its cluster, its part and its moment, in the order of the moments."""
+    keys = [*by, "observed_at"]
+    for reading in rows.select(keys).group_by(keys).aggregate([]).sort_by([(k, "ascending") for k in keys]).to_pylist():
+        here = None
+        for key in keys:
+            same = pc.equal(rows[key], pa.scalar(reading[key], rows[key].type))
+            here = same if here is None else pc.and_(here, same)
+        yield tuple(reading[k] for k in keys), rows.filter(here)
 
 
 def _content(rows: pa.Table) -> frozenset[tuple[object, ...]]:

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pytest
 
 from queuecast.errors import LakeDamaged, LakeLocked, LakeTooNew, StoreError
+from queuecast.policy.readings import latest_reading
+from queuecast.policy.tables import policy_at
 from queuecast.schema import SCHEMA_VERSION
 from queuecast.store import migrate
 from queuecast.store.lake import Lake
@@ -136,6 +138,24 @@ def test_steady_tables_keep_only_changes_and_still_tell_when_they_were_read(lake
     rows = lake.read("partitions", ["observed_at", "max_time_s"]).sort_by("observed_at").to_pylist()
     assert [(int((r["observed_at"] - T0).total_seconds() // 3600), r["max_time_s"]) for r in rows] == [(0, 60), (3, 90), (5, 60)]
     assert lake.manifest.state["seen"]["c"]["partitions"].startswith("2026-05-30T05:00")
+
+
+def test_parts_of_a_steady_table_are_read_and_repeated_each_for_itself(lake: Lake) -> None:
+    def section(name: str, minutes: int, value: str) -> pa.Table:
+        at = T0 + timedelta(minutes=minutes)
+        return pa.table({"cluster": ["c"], "observed_at": [at], "section": [name], "key": ["K"], "value": [value]})
+
+    for hour, value in ((0, "a"), (1, "a"), (2, "b"), (3, "b")):
+        with lake.transaction("t") as tx:  # the weights are printed by another command, a minute later
+            tx.append("settings", section("config", 60 * hour, value))
+            tx.append("settings", section("priority_weights", 60 * hour + 1, "w"))
+    assert lake.read("settings").num_rows == 3
+    at = T0 + timedelta(hours=3, minutes=30)
+    last = {r["section"]: r["value"] for r in latest_reading(lake, "settings", "c", at).to_pylist()}
+    assert last == {"config": "b", "priority_weights": "w"}
+    assert policy_at(lake, "c", at).settings == {"k": "b"}
+    assert policy_at(lake, "c", T0 + timedelta(minutes=90)).settings == {"k": "a"}
+    assert policy_at(lake, "c", T0 - timedelta(days=1)).settings == {"k": "a"}
 
 
 def test_many_small_readings_are_merged(lake: Lake) -> None:
