@@ -176,7 +176,7 @@ def test_jobs_as_the_controller_shows_them(seen: Seen, workload: Workload, clust
     """scontrol show job: one row for each record of the queue, names with newlines and other fields in them too."""
     report = Report()
     rows = [row for capture in LiveSource().captures(kinds=("jobs_detail",)) if isinstance(capture, Capture)
-            for _, table in parse_capture(capture, report) for row in table.to_pylist()]
+            for name, table in parse_capture(capture, report) if name == "jobs" for row in table.to_pylist()]
     assert (report.rejected, report.nulled, report.notes) == (0, 0, [])
     found = {row["job_id_text"]: row for row in rows}
     compared = 0

@@ -25,10 +25,10 @@ SHARE_KINDS = ("sshare", "reservations", "events")
 """What changes from hour to hour."""
 SETUP_KINDS = ("config", "partitions", "sprio_weights", "qos", "assoc")
 """What administrators change."""
-DEFAULT_KINDS = ("config", "squeue", "squeue_start", "nodes", "sprio", "sacct", "sshare", "reservations", "partitions",
+DEFAULT_KINDS = ("config", "squeue", "squeue_start", "nodes", "sprio", "sacct", "jobs_detail", "sshare", "reservations", "partitions",
                  "sprio_weights", "qos", "assoc", "events")
 """Everything that queuecast reads, in the order of asking."""
-LIVE_KINDS = (*DEFAULT_KINDS, "sinfo", "jobs_detail", "resv_history", "sdiag", "assoc_mgr")
+LIVE_KINDS = (*DEFAULT_KINDS, "sinfo", "resv_history", "sdiag", "assoc_mgr")
 """Everything that can be asked for."""
 
 WINDOWED_KINDS = frozenset(("sacct", "events", "resv_history"))

@@ -52,7 +52,10 @@ usagefactor grptres grptresrunmins grpjobs grpsubmit grpwall maxtres maxtrespern
 maxjobspu maxsubmitpu maxtrespa maxjobspa maxsubmitpa mintres share maxjobs maxsubmit defqos defaultqos parentname lft
 rgt lineage descr org admin defacct controlhost controlport rpc problem action actor where info type grpnodes grpcpus
 grpmem grpcpumins maxnodes maxcpumins maxtresrunminspa maxtresrunminspu""")
-KNOWN = frozenset((*_SACCT, *_SQUEUE, *_SINFO, *_OTHER))
+_JOB_USE = words("""
+cpus mempeakbytes gpusseen gpusused gpuutilmean gpuutilpeak gpumempeakbytes gpumemtotalbytes energyjoules generated source""")
+"""Of queuecast's own table of what jobs used (docs/usage.md); ``cpu_s`` reads as ``cpus`` here."""
+KNOWN = frozenset((*_SACCT, *_SQUEUE, *_SINFO, *_OTHER, *_JOB_USE))
 
 _SACCT_ONLY = frozenset(words("""
 jobname jobidraw submit eligible start end elapsed elapsedraw alloccpus reqcpus exitcode alloctres reqtres reqmem
@@ -60,6 +63,7 @@ timelimitraw maxrss totalcpu ncpus nnodes cputime submitline"""))
 _SQUEUE_ONLY = frozenset(words("""
 st time starttime submittime nodelistreason name timeleft schednodes endtime arrayjobid trespernode tresalloc exechost
 minmemory"""))
+_JOB_USE_ONLY = frozenset(_JOB_USE) - {"cpus", "generated", "source"}
 _LEFT = frozenset(("schednodes", "nodelist", "nodelistreason", "hostnames"))
 """Columns that Slurm's own fixed-width formats align to the left where the width exceeds the header."""
 
@@ -95,6 +99,8 @@ def classify(keys: tuple[str, ...], command: str = "") -> tuple[str, str]:
     has = frozenset(keys)
     if "stepid" in has:
         return "other", "steps of squeue -s"
+    if has & {"jobid", "jobidraw"} and has & _JOB_USE_ONLY and "state" not in has:
+        return "job_use", "what jobs used"
     if "jobid" in has:
         if len(has & {"age", "fairshare", "jobsize", "qos", "tres"}) >= 3 and "priority" in has:
             if "user" not in has:

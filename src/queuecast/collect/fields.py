@@ -23,9 +23,10 @@ SACCT = (
     "Reservation",
     # text that users write, in the order of how often it is odd; then a field that is the same in every row, so that a
     # row broken by a newline in the text before it can be told from a whole one
-    "Constraints", "JobName", "WorkDir", "Comment", "AdminComment", "SubmitLine", "Cluster",
+    "StdOut", "StdErr", "Constraints", "JobName", "WorkDir", "Comment", "AdminComment", "SubmitLine", "Cluster",
 )
 _SACCT_ALTERNATIVES = {"Planned": "Reserved", "Reserved": "Planned"}
+_SACCT_EXTRA = ("StdOut", "StdErr")  # since 24.05; not missed elsewhere: scontrol tells them of the jobs it still knows
 _SACCT_REMOVED = {"ReqGRES": (20, 11), "AllocGRES": (20, 11)}  # still parsed afterwards, only to say that they are gone
 _SACCT_LEAST = ("JobIDRaw", "JobID", "User", "Account", "Partition", "State", "Submit", "Eligible", "Start", "End", "Timelimit",
                 "JobName")
@@ -124,6 +125,8 @@ def choose(wanted: tuple[str, ...], offered: Collection[str], least: Collection[
 def choose_sacct(offered: Collection[str], version: Version | None) -> Chosen:
     """For ``sacct``: of Reserved and Planned (the same thing before and since 23.02) only one is ever missing."""
     removed = {f for f, since in _SACCT_REMOVED.items() if version is None or (version.year, version.month) >= since}
+    low = {name.casefold() for name in offered}
+    removed |= {f for f in _SACCT_EXTRA if f.casefold() not in low}
     chosen = choose(tuple(f for f in SACCT if f not in removed), offered, _SACCT_LEAST)
     missing = tuple(f for f in chosen.missing if _SACCT_ALTERNATIVES.get(f) not in chosen.fields)
     return Chosen(chosen.fields, missing)

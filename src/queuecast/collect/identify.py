@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from queuecast.collect import dialect as dialects
+from queuecast.collect.gpulayouts import layout_of
 from queuecast.collect.streams import MARKER, MESSAGE, refuse_binary
 from queuecast.errors import ParseError
 
@@ -72,6 +73,9 @@ def identify(head: bytes, name: str = "", command: str = "") -> Guess | None:
 
     if not text:
         return guess("other", "empty output") if sampled or args or by_name else None
+    gpus = layout_of(text.partition("\n")[0])
+    if gpus is not None:
+        return Guess("gpu_samples", gpus.source, args or (gpus.source,), at, sampled)
     if text[0] in "{[" and re.match(r"[{\[]\s*(\"|\{|\}|\])", text):
         return guess("other", "JSON") if by_name or _SLURM_JSON.search(text) else None
     if all(MESSAGE.match(line) or not line.strip() for line in lines):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
@@ -122,12 +122,26 @@ def ingest_folder(path: str | Path, lake: Lake, *, zone: str | None = None, clus
     """
     folder = RecordedFolder(Path(path), zone=zone, cluster=cluster)
     captures = list(folder.captures())
+    captures = _at_home(captures, lake, folder.notes)
     if not captures:
         raise NoDataError(f"no Slurm output in {folder.name}: {folder.why_empty()}",
                           "Record some: sacct -a -P --delimiter=$'\\x1f' --format=ALL -S 2026-01-01 -E now > sacct.txt")
     summary = ingest_captures(captures, lake, archive=archive, progress=progress, label=f"ingest {folder.name}", wait_s=wait_s)
     summary.notes += folder.notes
     return summary
+
+
+def _at_home(captures: list[Capture | SourceFailure], lake: Lake, notes: list[str]) -> list[Capture | SourceFailure]:
+    """Measurements that no cluster's name comes with are of the lake's only cluster, if it has only one."""
+    clusters = lake.clusters
+    if len(clusters) != 1:
+        return captures
+    mine = [isinstance(c, Capture) and c.cluster is None and c.kind in ("job_use", "gpu_samples") for c in captures]
+    if any(mine):
+        if all(m for c, m in zip(captures, mine, strict=True) if isinstance(c, Capture) and c.cluster is None):
+            notes[:] = [n for n in notes if not n.startswith("the cluster's name is not told")]
+        notes.append(f"measurements are taken as those of {clusters[0]}, the only cluster in the lake: --cluster says otherwise")
+    return [replace(c, cluster=clusters[0]) if m and isinstance(c, Capture) else c for c, m in zip(captures, mine, strict=True)]
 
 
 def rebuild(lake: Lake, *, progress: Progress | None = None, wait_s: float = 0.0) -> IngestSummary:

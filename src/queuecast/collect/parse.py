@@ -18,7 +18,7 @@ from queuecast.collect.identify import HEAD, identify
 from queuecast.collect.rejects import FLUSH, MAX_RAW, Rejects
 from queuecast.collect.source import Capture
 from queuecast.collect.tables import cluster as cluster_tables
-from queuecast.collect.tables import keyvalue, nodes, policy, queue, sacct, showjob
+from queuecast.collect.tables import gpusamples, jobuse, keyvalue, nodes, policy, queue, sacct, showjob
 from queuecast.errors import ParseError
 
 UNKNOWN_CLUSTER = "unknown"
@@ -34,7 +34,8 @@ _GPUS_IN_TRES = re.compile(rb"(?:^|\s)(?:Req|Alloc)?TRES=\S*gres/gpu")
 
 _TABLE = {"sacct": "jobs", "jobs_detail": "jobs", "squeue": "queue", "squeue_start": "estimates", "nodes": "nodes", "sinfo": "nodes",
           "partitions": "partitions", "reservations": "reservations", "resv_history": "reservations", "sprio": "priorities",
-          "sprio_weights": "settings", "sshare": "shares", "qos": "qos", "assoc": "associations", "events": "events", "config": "settings"}
+          "sprio_weights": "settings", "sshare": "shares", "qos": "qos", "assoc": "associations", "events": "events", "config": "settings",
+          "job_use": "job_use", "gpu_samples": "gpu_samples"}
 
 
 @dataclass
@@ -114,6 +115,10 @@ def _rows(capture: Capture, stream: BinaryIO, env: Env, report: Report, tracked:
     if kind == "config":
         yield from cluster_tables.read_config(keyvalue.settings(stream, report.seen, capture.sampled), env)
         return
+    if kind == "gpu_samples":
+        path = capture.command[-1] if capture.command else capture.source_file
+        yield from gpusamples.read(stream, env, report.seen, sampled=capture.sampled, path=path)
+        return
     framer = Framer(stream, env.rejects, _wanted, command=" ".join(capture.command), sampled=capture.sampled)
     report.seen = framer.seen
     frames = _of_kind(ahead(iter(framer)), kind, report)
@@ -125,6 +130,8 @@ def _rows(capture: Capture, stream: BinaryIO, env: Env, report: Report, tracked:
         yield from queue.read_start(frames, env)
     elif kind == "sinfo":
         yield from nodes.read_sinfo(frames, env)
+    elif kind == "job_use":
+        yield from jobuse.read(frames, env)
     elif kind == "sprio_weights":
         yield from cluster_tables.read_weights(frames, env)
     elif kind == "resv_history":

@@ -78,8 +78,11 @@ class RecordedFolder:
             at = guess.taken_at or self._taken_at(file, root, zone)
             if since is not None and at < since and not guess.sampled:
                 continue
-            yield Capture(guess.kind, at, cluster, zone, guess.command, version, partial(open_any, file), sampled=guess.sampled,
-                          source_file=file.relative_to(root).as_posix())
+            name = file.relative_to(root).as_posix()
+            # the archive has names of its own, and this one may tell the node
+            command = (*guess.command, name) if guess.kind == "gpu_samples" else guess.command
+            yield Capture(guess.kind, at, cluster, zone, command, version, partial(open_any, file), sampled=guess.sampled,
+                          source_file=name)
         if self.assumed:
             few = ", ".join(self.assumed[:3]) + (", ..." if len(self.assumed) > 3 else "")
             self.notes.append(f"when {len(self.assumed)} file(s) were taken is assumed from their dates ({few}):"

@@ -15,7 +15,8 @@ from queuecast.errors import SourceError
 
 KINDS: tuple[str, ...] = (
     "sacct", "squeue", "squeue_start", "nodes", "sinfo", "partitions", "reservations", "sprio", "sprio_weights",
-    "sshare", "qos", "assoc", "events", "resv_history", "config", "jobs_detail", "sdiag", "assoc_mgr", "sreport", "other",
+    "sshare", "qos", "assoc", "events", "resv_history", "config", "jobs_detail", "sdiag", "assoc_mgr", "sreport", "job_use", "gpu_samples",
+    "other",
 )
 """What a capture can be. ``other`` is kept in the archive and read by nothing."""
 

@@ -23,6 +23,7 @@ _TOKEN = re.compile(r"([A-Za-z_][A-Za-z0-9_/:]*)=(.*)", re.DOTALL)
 _HET_SET = re.compile(r"\s+HetJobIdSet=(\S+)$")
 _COMMENTS: Final[tuple[str, ...]] = ("AdminComment", "SystemComment", "Comment", "Extra")
 _LAST: Final = ("TresPerJob", "TresPerNode", "TresPerSocket", "TresPerTask", "CpusPerTres", "MemPerTres", "Power", "MailUser")
+_AFTER_LOGS: Final = (*_LAST, "NtasksPerTRES", "TresBind", "TresFreq", "Switches", "MailType", "OOMKillStep")
 _MEMORY: Final[tuple[tuple[str, Per], ...]] = (("MinMemoryCPU", "cpu"), ("MinMemoryNode", "node"), ("MinMemoryTRES", "gpu"))
 _DETAIL: Final = frozenset(("Nodes", "CPU_IDs", "Mem", "GRES"))
 """Keys of ``-d``, once for each group of nodes."""
@@ -115,11 +116,23 @@ def _texts(rest: str, separator: str, *, batch: bool) -> dict[str, str]:
         out[key] = front[:end] if key == "WorkDir" else front[:end].removesuffix(" ")
         front = front[end + len(f"{separator}{following}=") :]
         key, left = following, left[left.index(following) + 1 :] if following else ()
+    if back.startswith(f"{separator}StdErr="):
+        out |= _logs(back, separator)
     for name in _LAST:
         _, found, value_on = back.rpartition(f"{separator}{name}=")
         if found:
             out[name] = re.split(r"\s", value_on, maxsplit=1)[0]
     return out
+
+
+def _logs(back: str, separator: str) -> dict[str, str]:
+    """``StdErr``, ``StdIn`` and ``StdOut``, printed in this order; paths may hold blanks."""
+    error, _, rest = back.removeprefix(f"{separator}StdErr=").partition(f"{separator}StdIn=")
+    inward, found, output = rest.partition(f"{separator}StdOut=")
+    if not found:
+        return {}
+    end = min((at for name in _AFTER_LOGS if (at := output.find(f"{separator}{name}=")) >= 0), default=len(output))
+    return {"StdErr": error, "StdIn": inward, "StdOut": output[:end].rstrip()}
 
 
 def _gres(tokens: Tokens) -> tuple[tuple[str, str], ...]:

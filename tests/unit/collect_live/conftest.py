@@ -145,6 +145,7 @@ def slurm(fake: Fake) -> Fake:
     fake.rule("scontrol", "node", stdout="NodeName=n1 Gres=gpu:a100:4 State=IDLE\n")
     fake.rule("scontrol", "partition", stdout="PartitionName=gpu MaxTime=1-00:00:00 State=UP\n")
     fake.rule("scontrol", "reservation", stdout="No reservations in the system\n")
+    fake.rule("scontrol", "job", stdout="No jobs in the system\n")
     fake.rule("sacctmgr", "qos", stdout="Name|Priority\nnormal|0\n")
     fake.rule("sacctmgr", "assoc", stdout="Cluster|Account|User\ncampus|root|\n")
     fake.rule("sacctmgr", "event", stdout="Cluster|NodeName|TimeStart|TimeEnd|State|User|Reason\n")

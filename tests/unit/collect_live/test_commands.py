@@ -37,7 +37,7 @@ def test_each_kind_is_one_command_for_all_jobs(kind: str, version: Version) -> N
 
 
 def test_sacct_is_explicit_in_everything() -> None:
-    """A16: the default window is midnight, or now, or all time; A17: an empty window is refused before Slurm does."""
+    """the default window is midnight, or now, or all time; an empty window is refused before Slurm does."""
     command = command_for("sacct", chosen(Version(22, 5)), Version(22, 5), start=START)
     assert command == (
         "sacct",
@@ -81,7 +81,7 @@ def test_squeue_delimits_every_field() -> None:
 
 
 def test_estimates_are_asked_by_letters() -> None:
-    """F10: squeue --start prints its own table if it is given -O."""
+    """squeue --start prints its own table if it is given -O."""
     for version in (Version(17, 11), Version(24, 11)):
         command = command_for("squeue_start", chosen(version), version)
         assert "-O" not in command

@@ -112,7 +112,7 @@ def test_usable(kind: str, stderr: str, out: str) -> None:
 
 
 def test_timeout_and_missing() -> None:
-    """H13: a slow command is stopped and named."""
+    """a slow command is stopped and named."""
     assert isinstance(judge("sacct", -1, "", timed_out=True), CommandTimeout)
     assert isinstance(judge("sacct", 127, "sacct: No such file or directory", missing=True), CommandNotFound)
     assert isinstance(judge("sacct", 127, "env: 'sacct': No such file or directory", runner=THERE), CommandNotFound)

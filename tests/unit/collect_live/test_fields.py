@@ -88,7 +88,7 @@ def test_sacct_by_release(release: tuple[int, int, int]) -> None:
 
 
 def test_user_text_comes_last_before_a_constant() -> None:
-    """G01, G02: a delimiter or newline in a name must not shift what stands before it."""
+    """A delimiter or newline in a name must not shift what stands before it."""
     assert SACCT[-7:] == ("Constraints", "JobName", "WorkDir", "Comment", "AdminComment", "SubmitLine", "Cluster")
     assert SQUEUE_LONG[-1] == "Name" == SQUEUE_SHORT[-1][0]
 

@@ -63,6 +63,7 @@ def test_a_cycle_asks_each_kind_once(slurm: Fake) -> None:
             "scontrol config",
             "squeue",
             "squeue --start",
+            "scontrol job",
             "scontrol node",
             "scontrol partition",
             "scontrol reservation",
@@ -102,7 +103,7 @@ def test_the_same_bytes_can_be_read_twice_and_go_when_the_iterator_moves_on(slur
 
 
 def test_bytes_come_through_untouched(slurm: Fake) -> None:
-    """G04, G16: what is not UTF-8 is the parser's business."""
+    """What is not UTF-8 is the parser's business."""
     row = f"1{D}1{D}a\udcff|\x1b[31m\r\n\u4e2d\n"
     slurm.rule("sacct", "-S", stdout=f"JobIDRaw{D}JobID{D}JobName\n{row}")
     good, _ = collect(source(), "sacct")
@@ -110,7 +111,7 @@ def test_bytes_come_through_untouched(slurm: Fake) -> None:
 
 
 def test_sacct_starts_before_what_is_known(slurm: Fake) -> None:
-    """H10: accounting lags, so windows overlap."""
+    """accounting lags, so windows overlap."""
     collect(source(overlap=timedelta(hours=2)), "sacct", "events", since=NOW - timedelta(minutes=10))
     calls = {name: args for name, args, _ in slurm.calls if "-S" in args or any(a.startswith("start=") for a in args)}
     assert calls["sacct"][calls["sacct"].index("-S") + 1] == "2026-06-10T09:50:00"
@@ -119,7 +120,7 @@ def test_sacct_starts_before_what_is_known(slurm: Fake) -> None:
 
 
 def test_a_long_gap_is_read_in_windows(slurm: Fake) -> None:
-    """H04: nobody asks for a quarter in one call because the collector stood still."""
+    """nobody asks for a quarter in one call because the collector stood still."""
     made = source(overlap=timedelta(0), max_window=timedelta(days=7))
     results = list(made.captures(NOW - timedelta(days=15), ["sacct"]))
     windows = [(a[a.index("-S") + 1], a[a.index("-E") + 1]) for n, a, _ in slurm.calls if n == "sacct" and "-S" in a]
@@ -155,7 +156,7 @@ def test_one_failing_kind_stops_no_other(slurm: Fake) -> None:
 
 
 def test_database_away_keeps_the_live_view(slurm: Fake) -> None:
-    """G13: no data is not 'no jobs'. slurmdbd is asked only once."""
+    """no data is not 'no jobs'. slurmdbd is asked only once."""
     slurm.rule("sacct", "-S", stderr=DB_DOWN, exit=1)
     slurm.rule("sacctmgr", stderr="sacctmgr: error: Sending PersistInit msg: Connection refused", exit=0)
     made = source(retries=0)
@@ -229,7 +230,7 @@ def test_no_slurm_here(fake: Fake) -> None:
 
 
 def test_wrapper_script_is_not_taken_for_slurm(slurm: Fake) -> None:
-    """G14: a script in place of a command, which prints its own usage with success."""
+    """a script in place of a command, which prints its own usage with success."""
     slurm.rule("squeue", "-a", stdout="Usage: squeue [-u USER] [-p PARTITION] [-j JOBID]\n")
     good, bad = collect(source(), "squeue", "nodes")
     assert "wrapper" in bad["squeue"].hint
@@ -343,7 +344,7 @@ def test_unknown_kind_is_said_at_once(slurm: Fake) -> None:
 
 
 def test_history_goes_in_bounded_windows_with_pauses(slurm: Fake) -> None:
-    """H04, H05: one process per window; windows touch, so a job in both comes twice and is one row by its key."""
+    """One process per window; windows touch, so a job in both comes twice and is one row by its key."""
     made = source()
     results = list(made.history(NOW - timedelta(days=2, hours=12), NOW, kinds=["sacct"], pause_s=5.0))
     windows = [(a[a.index("-S") + 1], a[a.index("-E") + 1]) for n, a, _ in slurm.calls if n == "sacct" and "-S" in a]

@@ -28,7 +28,7 @@ def run(runner: Runner, *command: str, timeout: float = 20.0) -> tuple[Finished,
 
 
 def test_environment_cannot_change_the_output(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A07: the zone is fixed; a user's own formats, filters and clusters are dropped, the configuration stays."""
+    """the zone is fixed; a user's own formats, filters and clusters are dropped, the configuration stays."""
     for name in (
         "SACCT_FORMAT",
         "SQUEUE_FORMAT2",

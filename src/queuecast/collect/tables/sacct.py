@@ -13,7 +13,7 @@ from queuecast.collect.columns import Columns, Env, Times
 from queuecast.collect.convert import Mask
 from queuecast.collect.dialect import Dialect
 from queuecast.collect.framing import Frame
-from queuecast.collect.tables import anomalies
+from queuecast.collect.tables import anomalies, jobfiles
 from queuecast.collect.tables.steps import steps_of, usage_by_job
 from queuecast.collect.tables.values import (
     latest,
@@ -44,6 +44,7 @@ WANTED = frozenset((
     "allocnodes", "nnodes", "reqcpus", "alloccpus", "ncpus", "reqmem", "reqtres", "alloctres", "reqgres", "allocgres", "nodelist",
     "constraints", "reservation", "licenses", "flags", "totalcpu", "maxrss", "averss", "ntasks", "restarts", "submitline",
     "workdir",
+    "stdout", "stderr",
     "comment", "admincomment", "dbindex", "sluid", "originalsluid", "tresusageintot", "tresusageinmax", "tresusageinave",
     "consumedenergyraw"))
 
@@ -106,6 +107,8 @@ def _block(frame: Frame, env: Env, tracked: bool) -> Result:
     jobs["anomalies"] = anomalies.text(marks, len(job_rows))
     table = rows("jobs", jobs, len(job_rows))
     yield "jobs", without(table, ~sound)
+    if columns.has("stdout", "stderr"):
+        yield "job_files", jobfiles.of_columns(columns.at(job_rows), jobs, sound)
 
 
 def _jobs(c: Columns, tracked: bool) -> tuple[dict[str, pa.Array], Mask, dict[str, Mask]]:

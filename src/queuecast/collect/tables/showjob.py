@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from queuecast.collect.columns import Env
+from queuecast.collect.tables import jobfiles
 from queuecast.collect.tables.keyvalue import JobRecord, Values, in_batches
 from queuecast.collect.tables.values import limit_pair, parse_exit_pair, parse_reason_pair, parse_state_pair
 from queuecast.errors import ParseError
@@ -32,11 +33,14 @@ _PER = (("TresPerJob", None), ("TresPerNode", "nodes"), ("Gres", "nodes"), ("Tre
 
 
 def read(records: Iterable[JobRecord], env: Env, tracked: bool) -> Result:
-    """Rows of ``jobs`` with completeness 0. ``tracked``: the cluster's TRES include gres/gpu, so a job without it has no GPU."""
-    return in_batches("jobs", (_row(record, env, tracked) for record in records))
+    """Rows of ``jobs`` with completeness 0, and of ``job_files``. ``tracked``: the cluster's TRES include gres/gpu, so a job without it
+    has no GPU."""
+    files: list[dict[str, Any]] = []
+    yield from in_batches("jobs", (_row(record, env, tracked, files) for record in records))
+    yield from in_batches("job_files", files)
 
 
-def _row(record: JobRecord, env: Env, tracked: bool) -> dict[str, Any] | None:
+def _row(record: JobRecord, env: Env, tracked: bool, files: list[dict[str, Any]]) -> dict[str, Any] | None:
     v = Values(record, env)
     section = record.section
     try:
@@ -73,6 +77,9 @@ def _row(record: JobRecord, env: Env, tracked: bool) -> dict[str, Any] | None:
     }
     row["reason"], row["reason_text"] = _reason(v)
     row |= _amounts(v, record, nodes, started=started, tracked=tracked)
+    paths = jobfiles.of_record(v, row)
+    if paths is not None:
+        files.append(paths)
     return row
 
 
