@@ -17,10 +17,11 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from queuecast.answers.explaining.binding import binding, compare
+from queuecast.answers.explaining.budget import spent_of
+from queuecast.answers.explaining.queue import limit_shares, snapshot_at, with_throttle
 from queuecast.answers.lookup import KnownJob, find_job
 from queuecast.answers.viewer import Viewer
-from queuecast.answers.why_binding import binding, compare
-from queuecast.answers.why_queue import limit_shares, snapshot_at, with_throttle
 from queuecast.errors import QueuecastError
 from queuecast.policy.tables import Policy, policy_at
 from queuecast.policy.usage import Usage, UsedJob, usage_at
@@ -39,15 +40,19 @@ def measure(lake: Lake, cluster: str, moments: int, offset: int = 0) -> dict[str
     blind: dict[str, Counter[str]] = defaultdict(Counter)
     told: dict[str, Counter[str]] = defaultdict(Counter)
     instead: Counter[tuple[str, str]] = Counter()
-    behind = limits = confirmed = 0
+    behind = limits = confirmed = cramped = 0
     past = _past(lake, cluster)
     for at in chosen:
         for reason, row, job, context in _records(lake, cluster, at):
-            policy, usage, snapshot, shares = context
-            found = binding(policy, usage, snapshot, row | {"reason": None}, job.request, shares, Viewer())
+            policy, usage, snapshot, shares, spent = context
+            hidden = row | {"reason": None, "reason_text": None}
+            found = binding(policy, usage, snapshot, hidden, job.request, shares, Viewer(), spent)
             agreement, _explained = compare(reason, found.constraints)
             blind[reason][agreement] += 1
-            told[reason][binding(policy, usage, snapshot, row, job.request, shares, Viewer()).agreement] += 1
+            told[reason][binding(policy, usage, snapshot, row, job.request, shares, Viewer(), spent).agreement] += 1
+            cramped += (
+                reason == "Resources" and found.constraints[0].code == "Priority" and any(c.code == reason for c in found.constraints)
+            )
             if agreement in ("differs", "kind"):
                 instead[reason, found.constraints[0].code] += 1
             if agreement == "differs":
@@ -63,6 +68,7 @@ def measure(lake: Lake, cluster: str, moments: int, offset: int = 0) -> dict[str
         "told": {k: dict(v) for k, v in told.items()},
         "instead": [{"slurm": s, "ours": o, "jobs": n} for (s, o), n in instead.most_common()],
         "differing_with_others_ahead": behind,
+        "resources_behind_others_that_lack_room_too": cramped,
         "differing_limits": limits,
         "differing_limits_with_room_by_accounting": confirmed,
     }
@@ -70,6 +76,7 @@ def measure(lake: Lake, cluster: str, moments: int, offset: int = 0) -> dict[str
 
 def _records(lake: Lake, cluster: str, at: datetime) -> list[tuple[str, dict[str, Any], Any, Any]]:
     policy, usage, snapshot = policy_at(lake, cluster, at), usage_at(lake, cluster, at), snapshot_at(lake, cluster, at)
+    spent = spent_of(lake, cluster, at, policy)
 
     @cache
     def shares() -> list[tuple[str | None, str | None, float]]:
@@ -90,7 +97,7 @@ def _records(lake: Lake, cluster: str, at: datetime) -> list[tuple[str, dict[str
         if snapshot.row(job.job_id, job.text) is not row or job.reason != reason:
             continue
         done[reason] += 1
-        out.append((reason, with_throttle(lake, cluster, row, at), job, (policy, usage, snapshot, shares)))
+        out.append((reason, with_throttle(lake, cluster, row, at), job, (policy, usage, snapshot, shares, spent)))
     return out
 
 
@@ -144,6 +151,7 @@ def lines(result: dict[str, Any]) -> list[str]:
     out.append(f"| all | {sum(cells)} | " + " | ".join(map(str, cells)) + f" | {seen} |")
     out.append("")
     out += [f"{p['slurm']} -> {p['ours']}: {p['jobs']}" for p in result["instead"]]
+    out.append(f"Resources behind others that lack room too: {result['resources_behind_others_that_lack_room_too']}")
     room, limits = result["differing_limits_with_room_by_accounting"], result["differing_limits"]
     out.append(f"differing where Slurm names a limit: {limits}; with room by accounting too: {room}")
     out.append(f"differing, with others ahead for the same nodes: {result['differing_with_others_ahead']} of {total['differs']}")

@@ -74,6 +74,7 @@ class Forecaster:
         self.model: Model | None = load_model(lake.path / "models")
         self._history: tuple[int, datetime, datetime, History] | None = None
         self._learned: Learned | None = None
+        self._then: tuple[datetime, Learned | None] | None = None
 
     def newest(self) -> datetime | None:
         """When Slurm was last read for this cluster (UTC)."""
@@ -164,15 +165,26 @@ class Forecaster:
         return _Told(status, like, corrected, honesty)
 
     def _learned_for(self, at: datetime) -> Learned | None:
-        """The trained model, unless it knows more than was known at ``at`` or has not enough history."""
-        if self.model is None or self.model.data_until > at or self.cluster not in self.model.waits:
+        """The trained model, unless it was learned from more than was known at ``at`` or has not enough history. Where only
+        its corrections know more, it is asked with those known then."""
+        if self.model is None or self.cluster not in self.model.waits:
             return None
+        if self.model.known_until(self.cluster) > at:
+            return self._learned_then(self.model, at)
         if self._learned is None:
             self._learned = Learned(self.lake, self.cluster, self.model.waits[self.cluster], self.model.records.get(self.cluster))
         return self._learned
 
+    def _learned_then(self, model: Model, at: datetime) -> Learned | None:
+        if self._then is None or self._then[0] != at:
+            from queuecast.models.renewing import as_known_at  # rarely needed
+
+            known = as_known_at(self.lake.path / "models", model, self.cluster, at)
+            self._then = (at, None if known is None else Learned(self.lake, self.cluster, *known))
+        return self._then[1]
+
     def _model_name(self, at: datetime) -> str | None:
-        return self.model.name if self.model and self.model.data_until <= at else None
+        return self.model.name if self.model and (self.model.data_until <= at or self._learned_for(at) is not None) else None
 
     def _calibration(self, history: History, request: Request, at: datetime, mode: Mode) -> tuple[Calibration, Honesty]:
         """The trained one if it knows nothing later than ``at``, else made anew from the days before."""

@@ -102,7 +102,7 @@ class Learned:
             return Honesty(0.8, None, 0, count)
         late = self.record.take(self.record.asked >= at.timestamp() - TRACK_DAYS * 86400)
         for part in (late.where(partition=partition, gpu=gpu, pending=pending), late.where(pending=pending), late):
-            held, counted = part.held(0.8)
+            held, counted = part.held_open_counted(0.8)
             if counted >= ENOUGH:
                 return Honesty(0.8, held, counted, count, TRACK_DAYS)
         return Honesty(0.8, None, 0, count)

@@ -46,6 +46,7 @@ def collect(
     with _counting(_("asking Slurm"), quiet or as_json) as progress:
         summary = collect_once(_source(ctx, ssh, slurm_bin), store, progress=progress, wait_s=wait)
     _score(store)
+    _renew(store)
     _report(summary, quiet, as_json)
 
 
@@ -163,6 +164,14 @@ def _score(store: Lake) -> None:
 
     for name in store.refresh().clusters:
         score_open(store, predictions_of(store), name)
+
+
+def _renew(store: Lake) -> None:
+    """Let intervals follow what came since the model was trained, where that is due and cheap."""
+    if (store.path / "models" / "current").exists():
+        from queuecast.models.renewing import renew_if_due
+
+        renew_if_due(store, clock.now())
 
 
 def _source(ctx: Context, ssh: str | None, slurm_bin: str | None) -> LiveSource:

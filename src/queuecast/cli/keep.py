@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from queuecast import clock
-from queuecast.cli.common import JsonOption, LakeOption, ParsableOption, context, print_json, print_lines
+from queuecast.cli.common import JsonOption, LakeOption, ParsableOption, WaitOption, context, print_json, print_lines
 from queuecast.cli.gather import QuietOption, _progress
-from queuecast.errors import ConfigError, NotPermitted
+from queuecast.errors import ConfigError, NoDataError, NotPermitted, UsageError
 from queuecast.i18n import _, ngettext
 from queuecast.render.words import percent, safe, span
+
+if TYPE_CHECKING:
+    from queuecast.models.saving import Model
+    from queuecast.store.lake import Lake
 
 
 def status(as_json: JsonOption = False, lake: LakeOption = None) -> None:
@@ -109,26 +113,61 @@ def sql(
     print(_("({n} rows)").format(n=len(cells)), file=sys.stderr)
 
 
-def train(quiet: QuietOption = False, as_json: JsonOption = False, lake: LakeOption = None) -> None:
-    """Learn how far past answers were off, so that intervals cover what they claim. Run it daily."""
-    from queuecast.models.saving import save_model
-    from queuecast.models.training import train as learn
+def train(
+    full: Annotated[bool, typer.Option("--full", help="Make all past answers anew instead of going on from the last training.")] = False,
+    corrections: Annotated[
+        bool, typer.Option("--corrections", help="Learn nothing: only correct the levels by what came since (seconds).")
+    ] = False,
+    wait: WaitOption = 0.0,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+    lake: LakeOption = None,
+) -> None:
+    """Learn how long jobs wait here, and how far past answers were off, so that intervals cover what they claim. Run it daily."""
+    from queuecast.models.localtime import check_zone
+    from queuecast.models.training import train_lake
 
-    store = context(lake, None).lake()
-    with _progress(quiet or as_json) as bar:
-        task = bar.add_task(_("learning"), total=None) if bar else None
+    if full and corrections:
+        raise UsageError(_("--full and --corrections exclude each other"), _("--full learns anew, --corrections learns nothing"))
+    ctx = context(lake, None)
+    store = ctx.lake()
+    try:
+        check_zone(ctx.zone)
+    except ValueError as error:
+        raise ConfigError(str(error), _('write its IANA name, for example zone = "Europe/Berlin"')) from error
+    if corrections:
+        model = _renewed(store, wait)
+    else:
+        with _progress(quiet or as_json) as bar:
+            task = bar.add_task(_("learning"), total=None) if bar else None
 
-        def progress(name: str, done: int, total: int) -> None:
-            if bar and task is not None:
-                bar.update(task, description=safe(name), completed=done, total=total)
+            def progress(name: str, done: int, total: int) -> None:
+                if bar and task is not None:
+                    bar.update(task, description=safe(name), completed=done, total=total)
 
-        model = learn(store, clock.now(), progress)
-    path = save_model(store.path / "models", model)
+            model = train_lake(store, clock.now(), progress, full=full, zone=ctx.zone, wait_s=wait)
+    _tell_model(model, quiet, as_json)
+
+
+def _renewed(store: Lake, wait_s: float) -> Model:
+    """The current model with its corrections renewed, or as it is if nothing was read since."""
+    from queuecast.models.renewing import renew_lake
+    from queuecast.models.saving import load_model
+
+    folder = store.path / "models"
+    model = renew_lake(store, clock.now(), wait_s=wait_s) or load_model(folder)
+    if model is None:
+        raise NoDataError(_("no model has been trained yet"), _("train one first: queuecast train"))
+    return model
+
+
+def _tell_model(model: Model, quiet: bool, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                "model": path.name,
+                "model": model.name,
                 "data_until": model.data_until.isoformat(),
+                "clusters": {cluster: standing.as_json() for cluster, standing in model.standings.items()},
                 "groups": [
                     {
                         "cluster": c,
@@ -143,7 +182,8 @@ def train(quiet: QuietOption = False, as_json: JsonOption = False, lake: LakeOpt
         )
     elif not quiet:
         lines = [
-            _("model {name}, from data until {when} UTC").format(name=path.name, when=f"{model.data_until:%Y-%m-%d %H:%M}"),
+            _("model {name}, from data until {when} UTC").format(name=model.name, when=f"{model.data_until:%Y-%m-%d %H:%M}"),
+            *_how(model),
             "",
             f"{_('cluster'):<14}{_('asked'):<10}{_('partition'):<14}{_('answers'):>8}"
             f"{_('50 % held'):>12}{_('80 % held'):>12}{_('95 % held'):>12}",
@@ -154,6 +194,25 @@ def train(quiet: QuietOption = False, as_json: JsonOption = False, lake: LakeOpt
             counted = model.coverage[c, m, p]["0.8"][1] or k.count
             lines.append(f"{safe(c):<14}{words[m]:<10}{safe(p):<14}{counted:>8}{held[0]:>12}{held[1]:>12}{held[2]:>12}")
         print_lines(lines)
+
+
+def _how(model: Model) -> list[str]:
+    """A line per cluster: what was learned, and what was corrected."""
+    lines = []
+    for cluster, standing in model.standings.items():
+        named = {
+            "cluster": safe(cluster),
+            **{n: f"{getattr(standing, n):%Y-%m-%d %H:%M}" for n in ("learned_until", "corrected_until", "full_until")},
+        }
+        if standing.corrected_until > standing.learned_until:
+            lines.append(_("{cluster}: learned until {learned_until}, corrected until {corrected_until}").format(**named))
+        elif standing.full_until == standing.learned_until:
+            lines.append(_("{cluster}: learned until {learned_until}, all past answers made anew").format(**named))
+        else:
+            lines.append(
+                _("{cluster}: learned until {learned_until}, with the past answers made on {full_until} and since").format(**named)
+            )
+    return lines
 
 
 def serve(

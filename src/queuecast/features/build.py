@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from queuecast.features.asking import Asking
@@ -56,23 +58,32 @@ def moments(
 
 def cases_at(history: History, row: Ints, at: Floats, *, threads: int = 1) -> Cases:
     """Cases of jobs of the history (row numbers) at given moments, sorted by them. Raises ``ValueError`` as ``batch``."""
+    values = batch(history, Asking.of_rows(history, row, at), threads=threads)
+    return replace(_unvalued(history, row, at), features=FEATURES, values=values)
+
+
+def submit_cases(history: History) -> Cases:
+    """Every job of the history when it became eligible, without features."""
+    return _unvalued(history, np.arange(len(history)), history.eligible)
+
+
+def _unvalued(history: History, row: Ints, at: Floats) -> Cases:
     ends = np.where(np.isfinite(history.end), history.end, history.seen)
     last_pending = np.maximum(np.where(np.isfinite(history.start), history.start, ends), history.eligible)
     groups = {name: history.column(name)[row] for name in ("partition", "account", "user", "size", "gpu", "gpu_type", "qos")}
     groups["waited"] = np.digitize(at - history.eligible[row], WAITED_EDGES_S).astype(np.int64)
-    values = batch(history, Asking.of_rows(history, row, at), threads=threads)
-    return Cases(at, history.eligible[row], history.start[row], last_pending[row], FEATURES, values, groups)
+    return Cases(at, history.eligible[row], history.start[row], last_pending[row], (), np.zeros((len(row), 0), np.float32), groups)
 
 
 def _some(job_id: Ints, rows: Ints, instant: float, most: int) -> Ints:
     """At most so many of the rows, in their order."""
     if len(rows) <= most:
         return rows
-    mixed = _mix(job_id[rows].astype(np.uint64) ^ _mix(np.array([int(instant)], np.uint64)))
+    mixed = mixed_bits(job_id[rows].astype(np.uint64) ^ mixed_bits(np.array([int(instant)], np.uint64)))
     return rows[np.sort(np.argpartition(mixed, most)[:most])]
 
 
-def _mix(x: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def mixed_bits(x: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     """Well mixed bits (the finaliser of SplitMix64: Steele, Lea, Flood 2014)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -33,15 +33,26 @@ AFTER_SNAPSHOT_S = 60.0
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 
 
-def lake_cases(lake: Lake, cluster: str, since: datetime, until: datetime, *, before: timedelta) -> tuple[Cases, History, Ints]:
+def lake_cases(
+    lake: Lake,
+    cluster: str,
+    since: datetime,
+    until: datetime,
+    *,
+    before: timedelta,
+    instants: int = INSTANTS,
+    most_submits: int = MOST_SUBMITS,
+) -> tuple[Cases, History, Ints]:
     """Cases asked in [since, until), the history that they come from (which begins ``before`` earlier, so that the
-    first of them see a past), and the row in it of each case."""
+    first of them see a past), and the row in it of each case. Pending jobs are asked about at ``instants`` moments; of more
+    than ``most_submits`` jobs only every second, third, ... is asked about when it became eligible."""
     history = load_history(lake, cluster, since=since - before, until=until)
     begin, end = since.timestamp(), until.timestamp()
     submitted = int(np.count_nonzero(history.eligible >= begin))
-    every = max(1, -(-submitted // MOST_SUBMITS))
+    every = max(1, -(-submitted // most_submits))
     snapshots = load_snapshots(lake, cluster, since, until)
-    rows, asked = moments(history, end, submit_since=begin, pending_instants=_instants(snapshots, begin, end), per_instant=PER_INSTANT)
+    instants_s = _instants(snapshots, begin, end, instants)
+    rows, asked = moments(history, end, submit_since=begin, pending_instants=instants_s, per_instant=PER_INSTANT)
     # A thinned row keeps its pending cases: only questions at submission are dropped.
     keep = (asked > history.eligible[rows]) | (rows % every == 0)
     rows, asked = rows[keep], asked[keep]
@@ -75,10 +86,10 @@ def seen_values(snapshots: Snapshots, history: History, asking: Asking, job_id: 
     )
 
 
-def _instants(snapshots: Snapshots, begin: float, end: float) -> Floats:
+def _instants(snapshots: Snapshots, begin: float, end: float, count: int) -> Floats:
     """Moments just after snapshots where there are some, else every so many hours."""
     times = np.unique(snapshots.pending.readings.times) + AFTER_SNAPSHOT_S
     times = times[(times >= begin) & (times < end)]
-    if len(times) < 20:
-        times = np.linspace(begin, end, INSTANTS, endpoint=False)
-    return times[np.unique(np.linspace(0, len(times) - 1, min(INSTANTS, len(times))).astype(np.int64))]
+    if len(times) < min(20, count):
+        times = np.linspace(begin, end, count, endpoint=False)
+    return times[np.unique(np.linspace(0, len(times) - 1, min(count, len(times))).astype(np.int64))]

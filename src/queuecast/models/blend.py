@@ -21,13 +21,21 @@ UNTRIED = 0.2
 
 FEWEST = 200
 MOST = 4000
+FEWEST_WATCHED = 30
+"""A knot that fewer jobs were watched up to tells nothing."""
 
 
-def share_of_like(model: Cdfs, like: Cdfs, knots_s: Floats, wait_s: Floats, started: Flags, gpu: Ints) -> Floats:
-    """The share with the least CRPS of log1p(wait) over the latest answers whose job has started; shape (2,): without
-    and with GPUs. ``model`` and ``like`` are cdfs of shape (n, K), in the order in which they were asked."""
-    overall = best_share(model, like, knots_s, wait_s, np.flatnonzero(started), SHARES, UNTRIED)
-    return np.array([best_share(model, like, knots_s, wait_s, np.flatnonzero(started & (gpu == g)), SHARES, overall) for g in (0, 1)])
+def share_of_like(
+    model: Cdfs, like: Cdfs, knots_s: Floats, wait_s: Floats, started: Flags, gpu: Ints, followed_s: Floats | None = None
+) -> Floats:
+    """The share with the least CRPS of log1p(wait) over the latest answers; shape (2,): without and with GPUs. ``model`` and
+    ``like`` are cdfs of shape (n, K), in the order in which they were asked; for the outcomes see ``best_share``."""
+
+    def best(rows: Ints, otherwise: float) -> float:
+        return best_share(model, like, knots_s, wait_s, started, rows, SHARES, otherwise, followed_s)
+
+    overall = best(np.arange(len(wait_s)), UNTRIED)
+    return np.array([best(np.flatnonzero(gpu == g), overall) for g in (0, 1)])
 
 
 def mix(model: Waits, like: Waits, shares: Floats, gpu: Ints) -> Waits:
@@ -37,18 +45,36 @@ def mix(model: Waits, like: Waits, shares: Floats, gpu: Ints) -> Waits:
 
 
 def best_share(
-    model: Cdfs, other: Cdfs, knots_s: Floats, wait_s: Floats, rows: Ints, shares: tuple[float, ...], otherwise: float, slack: float = 0.0
+    model: Cdfs,
+    other: Cdfs,
+    knots_s: Floats,
+    wait_s: Floats,
+    started: Flags,
+    rows: Ints,
+    shares: tuple[float, ...],
+    otherwise: float,
+    followed_s: Floats | None = None,
+    slack: float = 0.0,
 ) -> float:
     """The share of ``other`` in the mixture with the least CRPS of log1p(wait) over the latest ``rows``; ``otherwise``
-    with too few of them. With ``slack`` the largest share that costs at most so much more (0.01 is 1 %)."""
+    with too few of them started. With ``slack`` the largest share that costs at most so much more (0.01 is 1 %).
+
+    ``wait_s`` is the wait, or, where not ``started``, what has been waited so far. ``followed_s``: for how long after its
+    question each job has been watched (None: those that started for ever). At each knot only jobs watched as long
+    count, whatever became of them: of those asked about lately only the quick ones have started, and judged by them alone
+    answers that are too short look good.
+    """
     rows = rows[np.isfinite(other[rows]).all(axis=1)] if len(rows) else rows
-    if len(rows) < FEWEST:
-        return otherwise
     rows = rows[-MOST:]
-    width = np.gradient(np.log1p(knots_s))
-    came = knots_s[None, :] >= wait_s[rows, None]
+    if np.count_nonzero(started[rows]) < FEWEST:
+        return otherwise
+    came = started[rows, None] & (knots_s[None, :] >= wait_s[rows, None])
+    watched = np.where(started, np.inf, wait_s) if followed_s is None else followed_s
+    counts = watched[rows, None] >= knots_s[None, :]
+    known = counts.sum(axis=0)
+    weight = np.where(known >= FEWEST_WATCHED, np.gradient(np.log1p(knots_s)) / np.maximum(known, 1), 0.0)
     a, b = model[rows].astype(np.float64), other[rows].astype(np.float64)
-    loss = [float((np.square((1 - s) * a + s * b - came) * width).sum(axis=1).mean()) for s in shares]
+    loss = [float((np.square((1 - s) * a + s * b - came) * counts).sum(axis=0) @ weight) for s in shares]
     if slack:
         return max(s for s, value in zip(shares, loss, strict=True) if value <= min(loss) * (1 + slack))
     return shares[int(np.argmin(loss))]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from queuecast.features.build import mixed_bits
 from queuecast.features.cases import Cases
 from queuecast.features.history import Flags, Floats, Ints
 from queuecast.models.blend import Cdfs, best_share
@@ -42,9 +43,11 @@ def kinds(cases: Cases) -> dict[str, Ints]:
     """The codes that ``LEVELS`` name, and ``burst``. A case asked more than a minute after its job became eligible is a
     pending one."""
     pending = (cases.asked - cases.eligible > 60).astype(np.int64)
-    slot = np.floor(cases.asked / BURST_S).astype(np.int64)
-    burst = np.unique(np.stack([slot, cases.groups["account"], cases.groups["user"]]), axis=1, return_inverse=True)[1]
-    return {"pending": pending, "partition": cases.groups["partition"], "size": cases.groups["size"], "burst": np.ravel(burst)}
+    burst = np.zeros(len(cases), np.uint64)
+    for part in (np.floor(cases.asked / BURST_S), cases.groups["account"], cases.groups["user"]):
+        # Well mixed bits, so that one number tells a burst from all others, whatever other cases there are.
+        burst = mixed_bits(burst ^ mixed_bits(np.asarray(part, np.int64).view(np.uint64)))
+    return {"pending": pending, "partition": cases.groups["partition"], "size": cases.groups["size"], "burst": burst.view(np.int64)}
 
 
 @dataclass(frozen=True)
@@ -88,11 +91,14 @@ class LevelMaps:
         return Waits(cdf, waits.knots_s)
 
 
-def share_of_correction(raw: Cdfs, corrected: Cdfs, knots_s: Floats, wait_s: Floats) -> float:
+def share_of_correction(
+    raw: Cdfs, corrected: Cdfs, knots_s: Floats, wait_s: Floats, started: Flags | None = None, followed_s: Floats | None = None
+) -> float:
     """How far corrections are followed: as far as they cost next to no CRPS of log1p(wait) over past answers, which the
     corrections of then had not seen. Where they only followed noise, that is less, or not at all. Rows not corrected
-    yet (nan) do not count."""
-    return best_share(raw, corrected, knots_s, wait_s, np.arange(len(raw)), FOLLOWED, 1.0, WORTH_IT)
+    yet (nan) do not count. For the outcomes (None: all started) see ``blend.best_share``."""
+    came = np.ones(len(raw), bool) if started is None else started
+    return best_share(raw, corrected, knots_s, wait_s, came, np.arange(len(raw)), FOLLOWED, 1.0, followed_s, WORTH_IT)
 
 
 def pits(waits: Waits, wait_s: Floats, started: Flags, luck: Floats) -> Floats:

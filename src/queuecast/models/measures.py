@@ -3,7 +3,7 @@
 A job that never started, or not before the record ends, is censored: it waited at least so long. Such a job takes part
 where its outcome is known (a probability of starting within an hour it outwaited, an interval it has already left) and
 nowhere else. Measures over started jobs alone look better than the queue is, since those are the quick ones; read them
-beside ``censored`` and the ``_strict`` forms.
+beside ``censored`` and the ``_strict`` and ``_open_counted`` forms.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from queuecast.features.history import Flags, Floats
-from queuecast.models.measures_distribution import distribution, quantiles
-from queuecast.models.measures_intervals import SHARES, bounds, held, intervals
+from queuecast.models.measures_distribution import distribution, quantiles, within
+from queuecast.models.measures_intervals import SHARES, bounds, held, intervals, intervals_open_counted
 from queuecast.models.measures_points import points
 from queuecast.models.measures_probabilities import probabilities
 from queuecast.models.measures_statistic import Mean, Statistic
@@ -80,6 +80,7 @@ class Outcomes:
         yield from points(told, self.wait, self.started)
         yield from distribution(self.waits, told, self.wait, self.started)
         yield from intervals(told, self.wait, self.started)
+        yield from intervals_open_counted(told, within(self.waits, self.wait), self.wait, self.started)
         yield from bounds(told, self.wait, self.started)
         yield from probabilities(self.waits, self.wait, self.started, self.climatology)
 

@@ -13,6 +13,7 @@ import numpy as np
 from queuecast.features.history import Flags, Floats
 from queuecast.models.measures_distribution import Quantiles
 from queuecast.models.measures_statistic import Mean, Median, Statistic
+from queuecast.models.openjobs import inside_chances
 from queuecast.models.waits import two_ends
 
 SHARES = (0.5, 0.8, 0.9, 0.95)
@@ -57,6 +58,16 @@ def intervals(told: Quantiles, wait: Floats, started: Flags) -> Iterator[tuple[s
         yield f"winkler_{name}_log1p", Mean(np.where(started, b - a + 2.0 / (1.0 - share) * missed, np.nan))
         missed = np.maximum(low - wait, 0.0) + np.maximum(wait - high, 0.0)
         yield f"winkler_{name}_s", Mean(np.where(started, high - low + 2.0 / (1.0 - share) * missed, np.nan))
+
+
+def intervals_open_counted(told: Quantiles, level: Floats, wait: Floats, started: Flags) -> Iterator[tuple[str, Statistic]]:
+    """``coverage_80_open_counted`` and the like: open jobs count with the chance that they will lie inside
+    (``models.openjobs``). ``level``: probability of a wait of at most ``wait``, shape (n,)."""
+    for share in SHARES:
+        low, high = ends(told, share)
+        inside = (wait >= low - SLACK_S) & (wait <= high + SLACK_S)
+        bottom, top = (np.where(low <= 0, one, two) for one, two in ((0.0, (1 - share) / 2), (share, (1 + share) / 2)))
+        yield f"coverage_{round(100 * share)}_open_counted", Mean(inside_chances(bottom, level, top, inside, started))
 
 
 def bounds(told: Quantiles, wait: Floats, started: Flags) -> Iterator[tuple[str, Statistic]]:

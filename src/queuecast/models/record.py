@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from queuecast.features.history import Flags, Floats
+from queuecast.models.openjobs import inside_share
 
 MOST = 20_000
 """At most so many answers are kept with a model: the latest."""
@@ -63,11 +64,26 @@ class TrackRecord:
         return self.take(keep)
 
     def held(self, share: float) -> tuple[float, int]:
-        """Share of the central intervals claiming ``share`` (0.5, 0.8, 0.95) that held, and how many answers were
-        counted: those whose job started, and those already longer than the interval. nan with none."""
-        low, high = (getattr(self, f"{end}_{round(share * 100)}_s") for end in ("low", "high"))
-        missed = ~self.started & (self.wait_s > high)
-        counted = self.started | missed
-        inside = self.started & (self.wait_s >= low - 0.5) & (self.wait_s <= high + 0.5)
+        """Share of the intervals claiming ``share`` (0.5, 0.8, 0.95) that held, and how many answers were
+        counted: those whose job started, and those already longer than the interval. nan with none. Near the end of the record
+        it flatters: those that have started are the ones that waited little."""
+        inside, counted = self._inside(share)
         count = int(np.count_nonzero(counted))
-        return (float(np.count_nonzero(inside)) / count if count else float("nan")), count
+        return (float(np.count_nonzero(inside & self.started)) / count if count else float("nan")), count
+
+    def held_open_counted(self, share: float) -> tuple[float, int]:
+        """The same share with open jobs counted as ``openjobs`` does; the number is that of ``held``: answers whose outcome
+        is known. nan with none."""
+        inside, counted = self._inside(share)
+        count = int(np.count_nonzero(counted))
+        if not count:
+            return float("nan"), 0
+        # Both kinds of interval lie at known levels of the answer: from now to ``share``, or central.
+        one_sided = getattr(self, f"low_{round(share * 100)}_s") <= 0
+        bottom = np.where(one_sided, 0.0, (1 - share) / 2)
+        return inside_share(bottom, self.pit, np.where(one_sided, share, (1 + share) / 2), inside, self.started), count
+
+    def _inside(self, share: float) -> tuple[Flags, Flags]:
+        """Waits between the ends, and answers whose outcome is known."""
+        low, high = (getattr(self, f"{end}_{round(share * 100)}_s") for end in ("low", "high"))
+        return (self.wait_s >= low - 0.5) & (self.wait_s <= high + 0.5), self.started | (self.wait_s > high)

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from queuecast.features.cases import Cases
 from queuecast.features.history import Floats, Ints
-from queuecast.models.blend import MOST, UNTRIED, mix, share_of_like
+from queuecast.models.blend import MOST, UNTRIED, share_of_like
+from queuecast.models.kept import Kept, blank, mixed
 from queuecast.models.levelmaps import LevelMaps, kinds, luck, pits, share_of_correction
 from queuecast.models.stacked import Stacked, fit
 from queuecast.models.waits import KNOTS_S, Waits
@@ -26,19 +26,19 @@ TICK_S = 6 * 3600.0
 LOOK_BACK = 40_000
 """Corrections look at so many of the latest answers."""
 
-Cdfs = npt.NDArray[np.float32]
-
 
 @dataclass(frozen=True)
 class Rolled:
     """``rows`` of the cases that were answered, the answers, the same before their levels were corrected, and what
-    corrects the next ones: ``maps`` and the share of like jobs (without, with GPUs) as of the end."""
+    corrects the next ones: ``maps`` and the share of like jobs (without, with GPUs) as of the end. ``kept``: the latest
+    answers, and those given before, from which corrections can be made at other moments."""
 
     rows: Ints
     waits: Waits
     uncorrected: Waits
     maps: LevelMaps
     shares: Floats
+    kept: Kept
 
 
 def roll(
@@ -50,83 +50,90 @@ def roll(
     like: Waits | None = None,
     learn: Callable[[Cases, float], Stacked] = fit,
     progress: Callable[[int, int], None] | None = None,
+    before: Kept | None = None,
+    about: dict[str, Floats] | None = None,
+    partitions: tuple[str, ...] = (),
+    at: float | None = None,
+    shares: Floats | None = None,
 ) -> Rolled:
     """Answer all cases asked from ``first`` on (epoch seconds, UTC), refitting every ``every_s``. Answers of the
     ``warm_up_s`` before are made too, to correct the first ones by; they are not returned. ``like`` holds for every
-    case what like jobs waited, as known at its moment. Raises ``ValueError`` where nothing had started at an origin."""
+    case what like jobs waited, as known at its moment. ``before``: earlier answers, to correct the first ones by, asked
+    before all of these. ``about`` and ``partitions`` (of the codes in ``cases``) are kept with the answers.
+
+    The last corrections are those known at ``at`` (None: when the last was asked); ``shares`` of like jobs hold where no
+    case is answered. Raises ``ValueError`` where nothing had started at an origin."""
     begin = first - warm_up_s
     rows = np.flatnonzero(cases.asked >= begin)
-    run = _Run(cases, rows, None if like is None else like.cdf[rows].astype(np.float32))
-    end = float(run.asked[-1]) if len(rows) else begin
+    some = cases.take(rows)
+    codes = {n: c[rows] for n, c in kinds(cases).items()}
+    also = {n: a[rows] for n, a in (about or {}).items()}
+    new = blank(some, codes, luck(len(rows)), None if like is None else like.cdf[rows].astype(np.float32), also, partitions)
+    new.shown[:] = new.asked >= first
+    run = _Run(new if before is None else Kept.joined(before, new), like is not None, shares)
+    done = len(run.kept) - len(rows)
+    end = float(new.asked[-1]) if len(rows) else begin
     origins = np.arange(begin, end + 1, every_s)
     for number, origin in enumerate(origins):
         if progress is not None:
             progress(number, len(origins))
-        low, high = (int(i) for i in np.searchsorted(run.asked, [origin, origin + every_s]))
+        low, high = (int(i) for i in np.searchsorted(new.asked, [origin, origin + every_s]))
         if low == high:
             continue
         model = learn(cases, float(origin))
-        run.answer(model, low, high, float(origin))
-        for tick, here in _ticks(run.asked, low, high):
-            run.correct(*run.maps(int(here[0]), tick), here)
-    wanted = np.flatnonzero(run.asked >= first)
-    maps, share = run.maps(len(rows), end)
-    return Rolled(rows[wanted], run.told(wanted), Waits(run.raw[wanted].astype(np.float64), KNOTS_S), maps.softened(share), run.shares)
+        run.answer(model.predict(some.values[low:high]), done + low, done + high, float(origin))
+        for tick, here in _ticks(new.asked, low, high):
+            run.correct(*run.maps(done + int(here[0]), tick), done + here)
+    wanted = np.flatnonzero(new.asked >= first)
+    maps, share = run.maps(len(run.kept), end if at is None else at)
+    told = run.kept.take(done + wanted)
+    return Rolled(
+        rows[wanted], told.told(), told.mixture(), maps.softened(share), run.shares, run.kept.take(np.arange(len(run.kept))[-LOOK_BACK:])
+    )
+
+
+def corrections(kept: Kept, at: float) -> tuple[LevelMaps, float]:
+    """From answers, all asked before ``at`` (epoch seconds, UTC), by the outcomes known then; and how far to follow them."""
+    waits, started = kept.outcomes(at)
+    level = kept.level.copy()
+    open_ = np.flatnonzero(~started)
+    if len(open_):
+        level[open_] = kept.take(open_).mixture().within(waits[open_])
+    maps = LevelMaps.fit(level, started, kept.asked, kept.codes, at)
+    late = kept.take(np.flatnonzero(np.isfinite(kept.corrected[:, 0]))[-MOST:])
+    waits, started = late.outcomes(at)
+    mixture = late.mixture().cdf.astype(np.float32)
+    return maps, share_of_correction(mixture, late.corrected, KNOTS_S, waits, started, late.followed(at))
 
 
 class _Run:
-    """What was answered so far."""
+    """Answers given before, and those that are being made; the arrays of ``kept`` are filled in place."""
 
-    def __init__(self, cases: Cases, rows: Ints, like: Cdfs | None) -> None:
-        self.cases, self.rows, self.like = cases, rows, like
-        self.asked = cases.asked[rows]
-        self.gpu = cases.groups["gpu"][rows]
-        self.codes = {n: c[rows] for n, c in kinds(cases).items()}
-        self.luck = luck(len(rows))
-        shape = (len(rows), len(KNOTS_S))
-        self.model, self.raw, self.corrected, self.final = (np.full(shape, np.nan, np.float32) for _ in range(4))
-        self.levels = np.zeros(len(rows))  # of the jobs that started
-        self.shares = np.array([UNTRIED, UNTRIED])
+    def __init__(self, kept: Kept, liken: bool, shares: Floats | None) -> None:
+        self.kept, self.liken = kept, liken
+        self.shares = np.array([UNTRIED, UNTRIED]) if shares is None else shares
 
-    def told(self, which: Ints) -> Waits:
-        return Waits(self.final[which].astype(np.float64), KNOTS_S)
-
-    def answer(self, model: Stacked, low: int, high: int, origin: float) -> None:
+    def answer(self, told: Waits, low: int, high: int, origin: float) -> None:
         """Uncorrected answers."""
-        told = model.predict(self.cases.values[self.rows[low:high]])
-        self.model[low:high] = told.cdf
-        if self.like is not None:
-            known = slice(max(0, low - LOOK_BACK), low)
-            part = self.rows[known]
-            waits = self.cases.start[part] - self.cases.asked[part]
-            started = self.cases.start[part] <= origin
-            self.shares = share_of_like(self.model[known], self.like[known], KNOTS_S, waits, started, self.gpu[known])
-            told = mix(told, Waits(self.like[low:high].astype(np.float64), KNOTS_S), self.shares, self.gpu[low:high])
-        self.raw[low:high] = told.cdf
-        truth = np.maximum(0.0, self.cases.start[self.rows[low:high]] - self.asked[low:high])
-        came = np.isfinite(truth)
-        self.levels[low:high] = pits(told, np.where(came, truth, 1e12), came, self.luck[low:high])
+        kept, new = self.kept, self.kept.take(slice(low, high))
+        new.model[:] = told.cdf
+        if self.liken:
+            known = kept.take(slice(max(0, low - LOOK_BACK), low))
+            waits, started = known.outcomes(origin)
+            gpu = known.codes["gpu"]
+            self.shares = share_of_like(known.model, known.like, KNOTS_S, waits, started, gpu, known.followed(origin))
+            told, new.like_share[:] = mixed(told, new.like, self.shares, new.codes["gpu"])
+        came = np.isfinite(new.start)
+        new.level[:] = np.where(came, pits(told, np.where(came, np.maximum(0.0, new.start - new.asked), 1e12), came, new.luck), np.nan)
 
     def maps(self, until: int, at: float) -> tuple[LevelMaps, float]:
         """Corrections from the answers before number ``until``, by what was known at ``at``, and how far they are followed."""
-        low = max(0, until - LOOK_BACK)
-        part = self.rows[low:until]
-        waits = np.maximum(0.0, np.minimum(self.cases.last_pending[part], at) - self.cases.asked[part])
-        started = self.cases.start[part] <= at
-        level = self.levels[low:until].copy()
-        open_ = np.flatnonzero(~started)
-        if len(open_):
-            level[open_] = Waits(self.raw[low:until][open_].astype(np.float64), KNOTS_S).within(waits[open_])
-        maps = LevelMaps.fit(level, started, self.asked[low:until], {n: c[low:until] for n, c in self.codes.items()}, at)
-        late = low + np.flatnonzero(started)[-MOST:]
-        return maps, share_of_correction(
-            self.raw[late], self.corrected[late], KNOTS_S, self.cases.start[self.rows[late]] - self.asked[late]
-        )
+        return corrections(self.kept.take(slice(max(0, until - LOOK_BACK), until)), at)
 
     def correct(self, maps: LevelMaps, share: float, here: Ints) -> None:
-        told = Waits(self.raw[here].astype(np.float64), KNOTS_S)
-        self.corrected[here] = maps.correct(told, {n: c[here] for n, c in self.codes.items()}).cdf
-        self.final[here] = (1 - share) * self.raw[here] + share * self.corrected[here]
+        some = self.kept.take(here)
+        self.kept.corrected[here] = maps.correct(some.mixture(), some.codes).cdf
+        self.kept.follow[here] = share
 
 
 def _ticks(asked: Floats, low: int, high: int) -> list[tuple[float, Ints]]:

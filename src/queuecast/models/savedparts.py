@@ -10,6 +10,7 @@ import numpy.typing as npt
 from queuecast.features.lakecases import FEATURES
 from queuecast.models.calibration import GRID, Calibration
 from queuecast.models.levelmaps import LEVELS, LevelMaps
+from queuecast.models.localtime import check_zone
 from queuecast.models.record import TrackRecord
 from queuecast.models.stacked import restored, saved
 from queuecast.models.waitmodel import WORDS, WaitModel
@@ -32,6 +33,7 @@ def pack_wait_model(model: WaitModel) -> Arrays:
         "usual_names": np.array(list(model.usual), np.str_),
         "usual_values": np.array(list(model.usual.values()), np.float32).reshape(len(model.usual), len(FEATURES)),
         "cases": np.array(model.cases),
+        "zone": np.array(model.zone),
     }
 
 
@@ -52,6 +54,8 @@ def unpack_wait_model(arrays: Arrays) -> WaitModel:
     usual = dict(zip((str(n) for n in arrays["usual_names"]), arrays["usual_values"].astype(np.float32), strict=True))
     if any(len(v) != len(FEATURES) for v in usual.values()) or len(arrays["shares"]) != 2:
         raise ValueError("usual values are not whole")
+    zone = str(arrays["zone"])
+    check_zone(zone)
     return WaitModel(
         stacked,
         LevelMaps(maps),
@@ -59,6 +63,7 @@ def unpack_wait_model(arrays: Arrays) -> WaitModel:
         {text: [str(w) for w in arrays[f"words_{text}"]] for text in WORDS},
         usual,
         int(arrays["cases"]),
+        zone,
     )
 
 

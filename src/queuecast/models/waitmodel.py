@@ -13,6 +13,7 @@ from queuecast.features.lakecases import FEATURES
 from queuecast.features.situation_names import COLUMN
 from queuecast.models.blend import mix
 from queuecast.models.levelmaps import LevelMaps
+from queuecast.models.localtime import UTC, with_local_time
 from queuecast.models.stacked import Stacked
 from queuecast.models.trees import Values
 from queuecast.models.waits import Waits
@@ -43,7 +44,8 @@ class Moved:
 @dataclass(frozen=True)
 class WaitModel:
     """``words`` are the codes' meaning in training; ``usual`` maps a partition's word to the medians of its cases
-    (float32, shape (F,)), "" to those of all. ``cases`` outcomes were learned from."""
+    (float32, shape (F,)), "" to those of all. ``cases`` outcomes were learned from. Hour and weekday
+    are those in ``zone`` (IANA name)."""
 
     stacked: Stacked
     maps: LevelMaps
@@ -51,6 +53,7 @@ class WaitModel:
     words: dict[str, list[str]]
     usual: dict[str, Values] = field(default_factory=dict)
     cases: int = 0
+    zone: str = UTC
 
     def predict(self, values: Values, asking: Asking, like: Waits, history: History) -> Waits:
         """Corrected distributions of the remaining wait of requests. ``like``: what like jobs waited, nan if unknown."""
@@ -64,8 +67,8 @@ class WaitModel:
         return self.maps.correct(mix(model, like, self.shares, gpu), codes)
 
     def recoded(self, values: Values, asking: Asking, history: History) -> Values:
-        """Features with words numbered as in training."""
-        out = values.copy()
+        """Features with words numbered as in training, and the hours of its zone."""
+        out = with_local_time(values, asking.asked, self.zone).copy()
         for name, text in CODED.items():
             out[:, COLUMN[name]] = self._codes(text, asking, history)
         return out

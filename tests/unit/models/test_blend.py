@@ -72,3 +72,21 @@ def test_a_mixture_lies_between_and_unknown_like_jobs_leave_the_model() -> None:
     assert np.allclose(found[0], 0.75 * good[0] + 0.25 * bad[0])
     assert (found[1] == bad[1]).all()
     assert (found[2:] == good[2:]).all()
+
+
+def test_jobs_asked_about_lately_do_not_make_short_answers_look_good() -> None:
+    """Asked about over the last hours, watched until now: half have started, the quick ones. Judged by those alone the model that
+    is too short would win; with all that is known the true one does."""
+    rng = np.random.default_rng(5)
+    count = 4000
+    true, short = logistic(9.0, 0.8, count).cdf, logistic(8.0, 0.8, count).cdf
+    wait_s = np.expm1(9.0 + 0.8 * rng.logistic(size=count))
+    followed_s = np.linspace(9 * 3600.0, 0.0, count)
+    started = wait_s <= followed_s
+    assert 0.2 < started.mean() < 0.8
+    seen = np.minimum(wait_s, followed_s)
+    none = np.zeros(count, np.int64)
+    quick = np.flatnonzero(started)
+    assert share_of_like(true[quick], short[quick], KNOTS_S, wait_s[quick], started[quick], none[quick])[0] > 0.5
+    assert share_of_like(true, short, KNOTS_S, seen, started, none, followed_s)[0] == 0.0
+    assert share_of_like(short, true, KNOTS_S, seen, started, none, followed_s)[0] == 1.0

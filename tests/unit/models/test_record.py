@@ -42,10 +42,37 @@ def test_a_job_without_a_start_counts_once_it_waited_longer_than_told() -> None:
     assert some.held(0.95) == (1.0, 1)
 
 
+def test_a_job_beyond_its_interval_is_a_miss() -> None:
+    some = record(
+        4, wait_s=np.array([50.0, 50.0, 90.0, 90.0]), pit=np.array([0.5, 0.5, 0.95, 0.95]), started=np.array([True, True, False, False])
+    )
+    assert some.held_open_counted(0.8) == (0.5, 4)
+
+
+def test_an_open_job_counts_as_those_did_that_came_as_far() -> None:
+    """One that has only just been asked about tells nothing: it counts as the others came out. One that waits long may still
+    be inside: of those that came as far two of three ended inside."""
+    wait_s, pit = np.array([5.0, 50.0, 70.0, 90.0]), np.array([0.05, 0.5, 0.7, 0.95])
+    some = record(4, wait_s=wait_s, pit=pit)
+    assert some.held_open_counted(0.8) == (0.5, 4)
+    fresh = record(5, wait_s=np.r_[wait_s, 0.0], pit=np.r_[pit, 0.0], started=np.r_[np.ones(4, bool), False])
+    assert fresh.held_open_counted(0.8) == (pytest.approx(0.5), 4)
+    later = record(5, wait_s=np.r_[wait_s, 30.0], pit=np.r_[pit, 0.3], started=np.r_[np.ones(4, bool), False])
+    assert later.held_open_counted(0.8) == (pytest.approx((2 + 2 / 3) / 5), 4)
+
+
+def test_one_sided_intervals_end_at_the_share_itself() -> None:
+    """All begin now. The open job has come to 0.85: past the end of a one-sided interval, though not of a central one."""
+    ends = {"low_80_s": np.zeros(4), "high_80_s": np.full(4, 80.0)}
+    known = {"wait_s": np.array([5.0, 50.0, 90.0, 85.0]), "pit": np.array([0.05, 0.5, 0.95, 0.85])}
+    assert record(4, **known, **ends, started=np.array([True, True, True, False])).held_open_counted(0.8) == (0.5, 4)
+
+
 def test_nothing_to_count_is_unknown() -> None:
     share, count = record(4, started=np.zeros(4, bool)).held(0.8)
     assert np.isnan(share)
     assert count == 0
+    assert np.isnan(record(4, started=np.zeros(4, bool)).held_open_counted(0.8)[0])
     assert len(record(0)) == 0
     assert np.isnan(record(0).held(0.5)[0])
 

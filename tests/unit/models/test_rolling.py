@@ -40,7 +40,7 @@ def narrow(cases: Cases, at: float) -> Any:
     return Narrow(float(np.median(known)) if len(known) else 8.0)
 
 
-def nervous(model: Floats, like: Floats, knots_s: Floats, wait_s: Floats, started: Flags, gpu: Ints) -> Floats:
+def nervous(model: Floats, like: Floats, knots_s: Floats, wait_s: Floats, started: Flags, gpu: Ints, followed_s: Floats) -> Floats:
     """A share that every outcome counted moves, as the real one, chosen among a few, would not."""
     return np.full(2, np.sum(np.sqrt(wait_s[started])) % 1.0)
 

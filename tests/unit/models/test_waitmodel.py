@@ -17,6 +17,8 @@ from queuecast.features.lakecases import FEATURES
 from queuecast.features.situation_names import COLUMN
 from queuecast.models.calibration import GRID, Calibration
 from queuecast.models.levelmaps import LevelMaps
+from queuecast.models.localtime import COLUMNS, with_local_time
+from queuecast.models.savedparts import pack_wait_model, unpack_wait_model
 from queuecast.models.stacked import fit
 from queuecast.models.waitmodel import CODED, Moved, WaitModel, usual_values
 from queuecast.models.waits import KNOTS_S, Waits
@@ -160,6 +162,17 @@ def test_the_partition_is_measured_against_what_is_usual_in_it_not_elsewhere(mod
     only_all = replace(model, usual={"": model.usual["alpha"]})
     assert moved_of(only_all, values, 1).seconds["request"] > 600
     assert replace(model, usual={}).moved(values, asking([1]), history(WORDS)) is None
+
+
+def test_hours_are_those_of_the_zone_it_was_trained_for(model: WaitModel) -> None:
+    values, there = values_of(model, [0]), replace(model, zone="Asia/Shanghai")
+    told = there.recoded(values, asking([0]), history(WORDS))
+    assert np.array_equal(told[:, COLUMNS], with_local_time(values, np.array([T0]), "Asia/Shanghai")[:, COLUMNS])
+    assert not np.allclose(told[:, COLUMNS], model.recoded(values, asking([0]), history(WORDS))[:, COLUMNS])
+    arrays = pack_wait_model(there)
+    assert unpack_wait_model(arrays).zone == "Asia/Shanghai"
+    with pytest.raises(ValueError, match="no time zone"):
+        unpack_wait_model({**arrays, "zone": np.array("Nowhere/Town")})
 
 
 def test_only_the_first_of_several_is_spoken_of(model: WaitModel) -> None:
