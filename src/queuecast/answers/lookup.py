@@ -25,7 +25,7 @@ _BOTH = (
 JOB_COLUMNS = [*_BOTH, "het_job_id", "het_offset", "end", "nodes_req", "cpus_req", "gpus_req", "gpu_type_req"]
 QUEUE_COLUMNS = [*_BOTH, "nodes", "cpus", "gpus", "gpu_type"]
 BACK = timedelta(days=62)
-"""A job submitted longer ago than that is looked for in older files only if the newer ones do not have it."""
+"""So much of accounting is read at a time, from the newest on, until the job is found."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def parse_id(text: str) -> JobId:
 def find_job(lake: Lake, cluster: str, text: str, at: datetime) -> KnownJob:
     """The latest attempt submitted by ``at``. Raises ``NoDataError`` if none is known, ``UsageError`` for a bad id."""
     wanted = parse_id(text)
-    accounting = _latest(_jobs(lake, cluster, wanted, at), "submit")
-    snapshot = _latest(_queue(lake, cluster, wanted, at), "observed_at")
+    accounting = _latest(_own(_jobs(lake, cluster, wanted, at), wanted), "submit")
+    snapshot = _latest(_own(_queue(lake, cluster, wanted, at), wanted), "observed_at")
     if accounting is None and snapshot is None:
         raise NoDataError(
             _("job {job} is not known on {cluster} at that time").format(job=text, cluster=cluster),
@@ -73,16 +73,20 @@ def find_job(lake: Lake, cluster: str, text: str, at: datetime) -> KnownJob:
         snapshot = None
     if accounting is not None and snapshot is not None and snapshot["submit"] and accounting["submit"] < snapshot["submit"]:
         accounting = None
-    return _known(accounting, snapshot, at)
+    own = snapshot is not None and wanted.array_task is not None and snapshot["array_task"] == wanted.array_task
+    return _known(accounting, snapshot, at, snapshot if own else None)
 
 
 def _jobs(lake: Lake, cluster: str, wanted: JobId, at: datetime) -> pa.Table:
-    for since in (at - BACK, None):
-        rows = lake.read("jobs", JOB_COLUMNS, cluster=cluster, since=since, until=at + timedelta(microseconds=1))
+    """Back through the months until it is found. Of an array the older record and its tasks have one time of submission."""
+    first = min((datetime.fromisoformat(f.low) for f in lake.manifest.of("jobs", cluster) if f.low), default=at)
+    until = at + timedelta(microseconds=1)
+    while True:
+        rows = lake.read("jobs", JOB_COLUMNS, cluster=cluster, since=until - BACK, until=until)
         rows = rows.filter(pc.and_(_same(rows, wanted), pc.less_equal(rows["submit"], instant(at))))
-        if rows.num_rows:
+        until -= BACK
+        if rows.num_rows or until <= first:
             return rows
-    return rows
 
 
 def _queue(lake: Lake, cluster: str, wanted: JobId, at: datetime) -> pa.Table:
@@ -102,6 +106,14 @@ def _same(rows: pa.Table, wanted: JobId) -> pa.ChunkedArray:
     return pc.and_(of_array, pc.fill_null(task, False))
 
 
+def _own(rows: pa.Table, wanted: JobId) -> pa.Table:
+    """Of an array's task its own rows, where it has any: the record of the others' no longer speaks of it."""
+    if wanted.array_task is None or not rows.num_rows:
+        return rows
+    exact = rows.filter(pc.fill_null(pc.equal(rows["array_task"], wanted.array_task), False))
+    return exact if exact.num_rows else rows
+
+
 def _latest(rows: pa.Table, column: str) -> dict[str, Any] | None:
     if not rows.num_rows:
         return None
@@ -112,15 +124,19 @@ def _latest(rows: pa.Table, column: str) -> dict[str, Any] | None:
     return found
 
 
-def _known(job: dict[str, Any] | None, snap: dict[str, Any] | None, at: datetime) -> KnownJob:
-    """Both views of one attempt, cut at ``at``: what accounting learned later is not told."""
+def _known(job: dict[str, Any] | None, snap: dict[str, Any] | None, at: datetime, own: dict[str, Any] | None = None) -> KnownJob:
+    """Both views of one attempt, cut at ``at``: what accounting learned later is not told. ``own``: the row that is of the task itself,
+    where accounting may have its array's only."""
     base = job or snap or {}
     start = job["start"] if job and job["start"] and job["start"] <= at else (snap or {}).get("start")
     end = job["end"] if job and job["end"] and job["end"] <= at else None
     eligible = base.get("eligible") or (snap or {}).get("eligible")
     if eligible is not None and eligible > at:
         eligible = None
-    if job is not None and job["observed_at"] <= at:
+    named = base if own is None or (job is not None and job["array_task"] == own["array_task"]) else own
+    if named is own and own is not None:
+        state = own["state"]
+    elif job is not None and job["observed_at"] <= at:
         state = job["state"]
     else:
         state = "RUNNING" if start is not None and end is None else (job["state"] if job and end else "PENDING")
@@ -141,12 +157,11 @@ def _known(job: dict[str, Any] | None, snap: dict[str, Any] | None, at: datetime
         account=base.get("account"),
         qos=base.get("qos"),
         user=base.get("user"),
-        array_tasks=base.get("array_tasks") or 1,
+        array_tasks=named.get("array_tasks") or 1,
     )
-    shown = base["job_id_text"]
     return KnownJob(
-        base["job_id"],
-        shown,
+        named["job_id"],
+        named["job_id_text"],
         base.get("user"),
         base.get("name"),
         request,
@@ -159,5 +174,5 @@ def _known(job: dict[str, Any] | None, snap: dict[str, Any] | None, at: datetime
         start,
         end,
         max(x["observed_at"] for x in (job, snap) if x is not None),
-        base.get("array_tasks") or 1,
+        named.get("array_tasks") or 1,
     )

@@ -169,21 +169,28 @@ def script_options(target: str) -> dict[str, str]:
 
 def why(
     job_id: Annotated[str, typer.Argument(metavar="JOBID")],
+    no_changes: Annotated[bool, typer.Option("--no-changes", help="Do not look for changes of the request that would matter.")] = False,
+    futures: Annotated[
+        int, typer.Option("--futures", metavar="N", help="Play so many drawn futures for the changes told (slow).", min=0, max=2000)
+    ] = 0,
     user: UserOption = None,
     at: AtOption = None,
     as_json: JsonOption = False,
     cluster: ClusterOption = None,
     lake: LakeOption = None,
 ) -> None:
-    """Why does this job wait, and what can be done?"""
-    from queuecast.answers.explain import one_cluster
-    from queuecast.answers.explain import why as explain
+    """Why does this job wait, what can be done, and which small change of it would matter?"""
+    from queuecast.answers.explaining.explain import one_cluster, with_changes
+    from queuecast.answers.explaining.explain import why as explain
     from queuecast.render.why import why_lines
 
     ctx = context(lake, cluster)
     opened = ctx.lake()
-    name = one_cluster(opened, ctx.cluster)  # no trained model is needed here, so none is loaded
-    answer = explain(opened, name, job_id, ctx.at(at, opened, name), ctx.viewer(user))
+    name = one_cluster(opened, ctx.cluster)  # a trained model is not needed for the reasons themselves
+    viewer = ctx.viewer(user)
+    answer = explain(opened, name, job_id, ctx.at(at, opened, name), viewer)
+    if not no_changes:
+        answer = with_changes(answer, opened, viewer, futures=futures)
     if as_json:
         print_json(answer.as_json())
     else:

@@ -35,7 +35,7 @@ def check(
     lake: LakeOption = None,
 ) -> None:
     """Look at a batch script before it is submitted. Exit status: 0 fine, 1 warnings (--strict), 3 errors."""
-    from queuecast.answers.precheck import precheck
+    from queuecast.answers.prechecks.precheck import precheck
     from queuecast.slurmtext.script import parse_options
 
     given = parse_options(words)
@@ -61,6 +61,7 @@ def check(
         name=given.rest[0],
         options={**{o: os.environ[v] for v, o in _ENVIRONMENT.items() if v in os.environ}, **given.options},
         arguments=given.rest[1:],
+        components=[c.options for c in given.components],
         lake=opened if name else None,
         cluster=name,
         user=ctx.viewer(user).user,

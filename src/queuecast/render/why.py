@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from queuecast.answers.explain import WhyAnswer
+from queuecast.answers.explaining.explain import WhyAnswer
+from queuecast.answers.explaining.limits import shown, what_of
 from queuecast.answers.queue import QueueNow
 from queuecast.i18n import _, ngettext
 from queuecast.policy.amounts import amount
 from queuecast.render.wait import LABEL, describe, for_job
+from queuecast.render.whychanges import changes_lines
 from queuecast.render.words import moment, percent, safe, span, wrapped
 
 if TYPE_CHECKING:
-    from queuecast.answers.why_binding import Binding
-    from queuecast.answers.why_history import Event
-    from queuecast.answers.why_priority import Priority
-    from queuecast.answers.why_release import Release
+    from queuecast.answers.explaining.binding import Binding
+    from queuecast.answers.explaining.history import Event
+    from queuecast.answers.explaining.priority import Priority
+    from queuecast.answers.explaining.release import Release
 
 
 def why_lines(answer: WhyAnswer, zone: str, width: int = 100) -> list[str]:
@@ -37,16 +40,18 @@ def why_lines(answer: WhyAnswer, zone: str, width: int = 100) -> list[str]:
         lines += _slurm(answer, width)
     for text in answer.unknown:
         lines += _block(_("unknown"), text, width)
+    if answer.changes is not None:
+        lines += ["", *changes_lines(answer.changes, width)]
     if answer.priority is not None:
         lines += ["", *_priority(answer, answer.priority, zone, width)]
     if answer.events:
         lines += ["", *wrapped(_legend(answer.events), width, 0)]
         estimates = [e for e in answer.events if e.kind == "estimate"]
-        shown = [e for e in answer.events if e.kind != "estimate" or e in estimates[-MOST_ESTIMATES:]][-MOST_EVENTS:]
-        hidden = len(answer.events) - len(shown)
+        recent = [e for e in answer.events if e.kind != "estimate" or e in estimates[-MOST_ESTIMATES:]][-MOST_EVENTS:]
+        hidden = len(answer.events) - len(recent)
         if hidden > 0:
             lines.append("  " + _("... {n} earlier ones or estimates left out: --json").format(n=hidden))
-        for event in shown:
+        for event in recent:
             first, *rest = wrapped(_told(event, answer, zone) + _until(event, answer, zone), width - 25, 0)
             mark = " " if event.exact else "~"
             lines += [f"  {mark}{moment(event.at, answer.at, zone):<22}{first}", *(" " * 25 + line for line in rest)]
@@ -102,25 +107,71 @@ def standing_words(standing: str) -> str:
 
 def release_words(free: Release, when: Callable[[datetime | None], str]) -> str:
     """When what is missing comes free; ``when`` writes a time."""
-    job = _("job {job}").format(job=safe(free.job)) if free.job else _("a job")
+    if free.tres == "time":
+        return _("It can go on from {time}.").format(time=when(free.earliest))
+    if free.jobs == 0:  # a budget that only fades
+        text = _("Not before {time}, if nothing that counts there runs until then: past use fades.")
+        return text.format(time=when(free.earliest))
     n = int(free.amount)
-    if free.tres == "jobs":
-        what = ngettext("room for {n} more job", "room for {n} more jobs", n).format(n=n)
-    elif free.tres == "gres/gpu":
-        what = ngettext("{n} GPU comes free", "{n} GPUs come free", n).format(n=n)
-    elif free.tres.startswith("gres/gpu:"):
-        kind = safe(free.tres.partition(":")[2])
-        what = ngettext("{n} {kind} GPU comes free", "{n} {kind} GPUs come free", n).format(n=n, kind=kind)
+    if free.gradual:
+        told = _("Room for {amount} {what} more: they fall as the jobs there run, if none starts, and are low enough").format(
+            amount=shown(free.tres, free.amount), what=safe(what_of(free.tres))
+        )
     else:
-        what = _("{amount} of {tres} come free").format(amount=amount(free.tres, free.amount), tres=free.tres)
-    ends = _("when {job} ends").format(job=job) if free.jobs == 1 else ngettext("when {n} job ends", "when {n} jobs end", free.jobs)
-    told = f"{what} {ends.format(n=free.jobs) if free.jobs != 1 else ends}"
+        told = f"{_freed(free, n)} {_when_end(free)}"
     if free.latest is None:
         return told + "; " + _("a time limit is missing, so when is not known.")
-    told += ", " + _("expected {first} to {last}").format(first=when(free.earliest), last=when(free.latest))
+    between = _("expected {first} to {last}").format(first=when(free.earliest), last=when(free.latest))
+    told += (" " if free.gradual else ", ") + between
     if free.like:
         return told + " " + _("(8 in 10 of {n} like jobs; by the limit: {limit}).").format(n=free.like, limit=when(free.by_limit))
     return told + " " + _("(by time limits alone: too few like jobs have ended).")
+
+
+def _freed(free: Release, n: int) -> str:
+    if free.tres == "jobs":
+        return ngettext("room for {n} more job", "room for {n} more jobs", n).format(n=n)
+    if free.tres == "gres/gpu":
+        return ngettext("{n} GPU comes free", "{n} GPUs come free", n).format(n=n)
+    if free.tres.startswith("gres/gpu:"):
+        kind = safe(free.tres.partition(":")[2])
+        return ngettext("{n} {kind} GPU comes free", "{n} {kind} GPUs come free", n).format(n=n, kind=kind)
+    text = _("{amount} of {what} come free") if free.tres == "mem" else _("{amount} {what} come free")
+    return text.format(amount=amount(free.tres, free.amount), what=safe(what_of(free.tres)))
+
+
+def _when_end(free: Release) -> str:
+    if free.jobs == 1:
+        return _("when {job} ends").format(job=_one_job(free.job, free.kin))
+    return ngettext("when {n} job ends", "when {n} jobs end", free.jobs).format(n=free.jobs)
+
+
+def _one_job(job: str | None, kin: str) -> str:
+    if job is not None:
+        return _("job {job}").format(job=safe(job))
+    kinds = {"own": _("a job of the same user"), "group": _("a job of your group"), "qos": _("a job with that QOS")}
+    return kinds.get(kin, _("a job"))
+
+
+def ending_words(free: Release, when: Callable[[datetime | None], str]) -> list[str]:
+    """The jobs that end next, one by one, where more than one is needed."""
+    if free.jobs < 2:
+        return []
+    out = []
+    for entry in free.next:
+        holds = _freed(replace(free, tres=free.tres.removesuffix("_mins"), amount=entry.amount), int(entry.amount))
+        job = _one_job(entry.job, free.kin)
+        if entry.latest is None:
+            out.append(_("{job}: {holds}; it has no time limit").format(job=job, holds=holds))
+        else:
+            out.append(
+                _("{job}: {holds}, expected {first} to {last}").format(
+                    job=job, holds=holds, first=when(entry.earliest), last=when(entry.latest)
+                )
+            )
+    if free.jobs > len(free.next) and out:
+        out.append(_("and {n} more").format(n=free.jobs - len(free.next)))
+    return out
 
 
 def _binding(answer: WhyAnswer, found: Binding, zone: str, width: int) -> list[str]:
@@ -129,6 +180,8 @@ def _binding(answer: WhyAnswer, found: Binding, zone: str, width: int) -> list[s
     lines += _block("", safe(first.text), width)
     if first.release is not None:
         lines += _block(_("free"), release_words(first.release, lambda t: moment(t, answer.at, zone)), width)
+        for i, line in enumerate(ending_words(first.release, lambda t: moment(t, answer.at, zone))):
+            lines += _block(_("next") if i == 0 else "", line, width)
     lines += _block(_("to do"), for_job(safe(first.fix), answer.job.text), width)
     for other in others:
         lines += _block(_("also"), f"{other.title} ({other.code}): {safe(other.text)}", width)

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.synthetic import NOW, job_rows, make_lake, table
 
-from queuecast.answers.precheck import Finding, Precheck, precheck
-from queuecast.answers.precheck_quota import parse_quota
+from queuecast.answers.prechecks.precheck import Finding, Precheck, precheck
+from queuecast.answers.prechecks.quota import parse_quota
 from queuecast.render.precheck import parsable, precheck_lines
 from queuecast.store.lake import Lake
 
@@ -160,11 +160,6 @@ def test_tasks_that_were_asked_for_bind_srun(folder: Path) -> None:
     assert found["srun-tasks"].severity == "error"
 
 
-def test_a_heterogeneous_job_is_told_to_be_half_checked(folder: Path) -> None:
-    answer = look(script("hetjob", "-p gpu"), None, folder)
-    assert any("heterogeneous" in text for text in answer.unchecked)
-
-
 def test_several_nodes_need_a_launcher(lake: Lake, folder: Path) -> None:
     text = script("-N2", body="torchrun --nproc_per_node=4 --nnodes=2 train.py")
     assert "one-node-only" in codes(look(text, None, folder))
@@ -213,7 +208,7 @@ def test_quotas(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         ("nas:/home", "space", 98000, 100000),
         ("nas:/work", "files", 90000, 80000),
     ]
-    monkeypatch.setattr("queuecast.answers.precheck_paths.own_quotas", lambda: read)
+    monkeypatch.setattr("queuecast.answers.prechecks.paths.own_quotas", lambda *_paths: read)
     found = [(f.severity, f.why) for f in look(GOOD, None, folder).findings if f.code == "quota"]
     assert [severity for severity, _ in found] == ["error", "warning"]
     assert "98%" in found[1][1]

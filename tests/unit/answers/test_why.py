@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queuecast.answers.explaining.binding import binding
+from queuecast.answers.explaining.history import spells
+from queuecast.answers.explaining.queue import COLUMNS, Snapshot, ahead_of, dependencies
+from queuecast.answers.explaining.release import release
 from queuecast.answers.viewer import Viewer
-from queuecast.answers.why_binding import binding
-from queuecast.answers.why_history import spells
-from queuecast.answers.why_queue import COLUMNS, Snapshot, ahead_of, dependencies
-from queuecast.answers.why_release import release
 from queuecast.policy.nodes import NodeShape
 from queuecast.policy.request import Request
 from queuecast.policy.tables import Limits, PartitionRule, Policy, QosRule

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from tests.unit.synthetic import NOW, make_lake, table
 
-from queuecast.answers.explain import WhyAnswer, one_cluster, why
+from queuecast.answers.explaining.explain import WhyAnswer, one_cluster, why
+from queuecast.answers.explaining.queue import ahead_of, snapshot_at, with_throttle
+from queuecast.answers.lookup import find_job
 from queuecast.answers.viewer import Viewer
-from queuecast.answers.why_queue import ahead_of, snapshot_at, with_throttle
-from queuecast.errors import NotPermitted, UsageError
+from queuecast.errors import NoDataError, NotPermitted, UsageError
 from queuecast.policy.tables import policy_at
 from queuecast.store.lake import Lake
 
@@ -240,3 +241,75 @@ def test_of_tasks_of_one_array_the_lower_number_is_ahead(tmp_path: Path) -> None
     snapshot, policy = snapshot_at(lake, "toy", at), policy_at(lake, "toy", at)
     found = [ahead_of(snapshot, policy, r) for r in sorted(snapshot.rows, key=lambda r: r["array_task"])]
     assert [a.total.jobs for a in found if a is not None] == [0, 1, 2]
+
+
+def test_a_task_is_itself_and_not_its_array(tmp_path: Path) -> None:
+    """Accounting keeps the waiting tasks' record beside those of the tasks that have begun, all submitted at one time."""
+    many: dict[str, Any] = {"array_job_id": 80, "user": "alice"}
+    jobs = [
+        job(80, job_id_text="80_[3-9]", array_tasks=7, **many),
+        job(81, job_id_text="80_1", array_task=1, start=SUBMIT + H, end=SUBMIT + 2 * H, state="COMPLETED", completeness=3, **many),
+        job(82, job_id_text="80_2", array_task=2, start=SUBMIT + 2 * H, state="RUNNING", completeness=2, **many),
+    ]
+    queue = [
+        waits(80, SUBMIT + 3 * H, job_id_text="80_[3-9]", array_tasks=7, **many),
+        waits(82, SUBMIT + 3 * H, job_id_text="80_2", array_task=2, **many) | {"state": "RUNNING", "start": SUBMIT + 2 * H},
+    ]
+    lake = lake_with(tmp_path, jobs, queue)
+    at = SUBMIT + 4 * H
+    told = {t: find_job(lake, "toy", t, at) for t in ("80_1", "80_2", "80_5", "80")}
+    assert {t: j.text for t, j in told.items()} == {"80_1": "80_1", "80_2": "80_2", "80_5": "80_[3-9]", "80": "80_[3-9]"}
+    assert (told["80_2"].state, told["80_2"].array_tasks, told["80_2"].end) == ("RUNNING", 1, None)
+    assert told["80_1"].end == SUBMIT + 2 * H
+    early = find_job(lake, "toy", "80_2", SUBMIT + 1.5 * H)  # then it still waited
+    assert (early.text, early.start) == ("80_2", None)
+    assert snapshot_at(lake, "toy", at).row(90, "80_4") is not None  # under the record of its array
+
+
+def test_only_the_time_of_the_job_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a job that ended months ago not all that came after."""
+    ended = job(MINE, start=SUBMIT + H, end=SUBMIT + 2 * H, state="COMPLETED", completeness=3)
+    queue = [waits(MINE, SUBMIT + 0.5 * H), *(waits(5, SUBMIT + d * 24 * H) for d in range(1, 200, 20))]
+    lake = lake_with(tmp_path, [ended], queue)
+    seen: list[tuple[str, Any, Any]] = []
+    plain = Lake.read
+
+    def read(self: Lake, name: str, columns: Any = None, **more: Any) -> Any:
+        seen.append((name, more.get("since"), more.get("until")))
+        return plain(self, name, columns, **more)
+
+    monkeypatch.setattr(Lake, "read", read)
+    at = SUBMIT + 210 * 24 * H
+    answer = why(lake, "toy", str(MINE), at)
+    assert [k for k, _at, _exact in story(answer)] == ["submitted", "eligible", "reason", "started", "ended"]
+    spans = {n: (s, u) for n, s, u in seen if n in ("queue", "estimates") and s is not None and s <= SUBMIT}
+    assert spans["queue"][1] <= SUBMIT + 4 * H
+    assert spans["estimates"][1] <= SUBMIT + 4 * H
+    assert all(s is not None for n, s, _u in seen if n == "jobs")
+    assert max((u - s).days for n, s, u in seen if n == "jobs") <= 62
+
+
+def test_an_old_job_is_found_in_older_months(tmp_path: Path) -> None:
+    lake = lake_with(tmp_path, [job(MINE, start=SUBMIT + H, end=SUBMIT + 2 * H, state="COMPLETED", completeness=3)], [])
+    assert find_job(lake, "toy", str(MINE), SUBMIT + timedelta(days=400)).submit == SUBMIT
+    with pytest.raises(NoDataError):
+        find_job(lake, "toy", "999999", SUBMIT + timedelta(days=400))
+
+
+def test_a_task_that_only_the_queue_lists_by_itself(tmp_path: Path) -> None:
+    """Accounting has one record for all waiting tasks; squeue lists those that were parted from it."""
+    many: dict[str, Any] = {"array_job_id": 80, "user": "alice"}
+    at = SUBMIT + H
+    queue = [waits(80, at, job_id_text=f"80_{n}", array_task=n, **many) for n in (2, 3)]
+    lake = lake_with(tmp_path, [job(80, job_id_text="80_[2-3]", array_tasks=2, **many)], queue)
+    found = find_job(lake, "toy", "80_3", at)
+    assert (found.text, found.array_tasks, found.request.array_tasks, found.request.gpus) == ("80_3", 1, 1, 4)
+    for text in ("80_3", "80"):
+        answer = why(lake, "toy", text, at)
+        assert answer.binding is not None, text
+        assert answer.unknown == why(lake, "toy", "80_2", at).unknown
+    assert [k for k, _at, _exact in story(why(lake, "toy", "80_3", at))] == ["submitted", "eligible", "reason"]
+    queue[1] |= {"observed_at": at + H, "state": "RUNNING", "job_id": 83, "start": at}
+    lake = lake_with(tmp_path / "b", [job(80, job_id_text="80_[2-3]", array_tasks=2, observed_at=SUBMIT, **many)], queue)
+    began = find_job(lake, "toy", "80_3", at + H)
+    assert (began.job_id, began.state, began.start) == (83, "RUNNING", at)

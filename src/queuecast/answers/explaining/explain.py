@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from queuecast.answers.explaining.binding import Binding, binding
+from queuecast.answers.explaining.budget import spent_of
+from queuecast.answers.explaining.history import Event, Spell, history
+from queuecast.answers.explaining.priority import Priority, priority_of
+from queuecast.answers.explaining.queue import limit_shares, snapshot_at, with_throttle
 from queuecast.answers.lookup import KnownJob, find_job
 from queuecast.answers.viewer import Viewer
 from queuecast.answers.wait import iso
-from queuecast.answers.why_binding import Binding, binding
-from queuecast.answers.why_history import Event, Spell, history
-from queuecast.answers.why_priority import Priority, priority_of
-from queuecast.answers.why_queue import limit_shares, snapshot_at, with_throttle
-from queuecast.errors import UsageError
+from queuecast.errors import QueuecastError, UsageError
 from queuecast.i18n import _
 from queuecast.policy.tables import policy_at
 from queuecast.policy.usage import usage_at
@@ -22,11 +23,15 @@ from queuecast.reasons import ReasonInfo, explain_reason
 from queuecast.slurmtext.reasons import parse_reason
 
 if TYPE_CHECKING:
-    from queuecast.answers.why_queue import Snapshot
+    from collections.abc import Callable
+
+    from queuecast.answers.explaining.changes_answer import Changes
+    from queuecast.answers.explaining.queue import Snapshot
+    from queuecast.answers.forecast import Forecaster
     from queuecast.policy.tables import Policy
     from queuecast.store.lake import Lake
 
-__all__ = ["Spell", "WhyAnswer", "one_cluster", "why"]
+__all__ = ["Spell", "WhyAnswer", "one_cluster", "why", "with_changes"]
 
 FRESH = timedelta(hours=3)
 
@@ -36,7 +41,8 @@ class WhyAnswer:
     """The answer. ``reason_seen_at``: when Slurm printed the reason; a reason can be stale, Slurm keeps only one.
 
     ``binding`` None: the job does not wait, or no snapshot shows it. ``priority`` None: not told. ``unknown``: what could
-    not be found out and what would be needed, as sentences.
+    not be found out and what would be needed, as sentences. ``changes``: what could be asked for instead (None: not looked for, see
+    ``with_changes``).
     """
 
     cluster: str
@@ -51,6 +57,7 @@ class WhyAnswer:
     binding: Binding | None = None
     priority: Priority | None = None
     unknown: tuple[str, ...] = ()
+    changes: Changes | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; times ISO 8601 UTC."""
@@ -74,6 +81,7 @@ class WhyAnswer:
             "binding": self._binding_json(),
             "priority": None if self.priority is None else _plain(asdict(self.priority)),
             "unknown": list(self.unknown),
+            "changes": None if self.changes is None else self.changes.as_json(),
         }
 
     def _binding_json(self) -> dict[str, Any] | None:
@@ -129,7 +137,8 @@ def why(lake: Lake, cluster: str, job_id: str, at: datetime, viewer: Viewer | No
         def shares() -> list[tuple[str | None, str | None, float]]:
             return limit_shares(lake, cluster, at)
 
-        found = binding(policy, usage_at(lake, cluster, at), snapshot, row, job.request, shares, viewer)
+        spent = spent_of(lake, cluster, at, policy)
+        found = binding(policy, usage_at(lake, cluster, at), snapshot, row, job.request, shares, viewer, spent)
     priority = priority_of(lake, cluster, at, job, policy)
     unknown = (
         *_unknown(policy, snapshot.moment, at, row is not None, priority, job),
@@ -137,6 +146,26 @@ def why(lake: Lake, cluster: str, job_id: str, at: datetime, viewer: Viewer | No
         *_read_later(lake, cluster, at),
     )
     return WhyAnswer(cluster, at, job, pending, info, reason, spells, events, snapshot.moment, found, priority, unknown)
+
+
+def with_changes(
+    answer: WhyAnswer, lake: Lake, viewer: Viewer | None = None, *, futures: int = 0, progress: Callable[[int, int], None] | None = None,
+    forecaster: Forecaster | None = None,
+) -> WhyAnswer:  # fmt: skip
+    """The answer with the changes of the request that matter. Without a ``forecaster`` one is opened; where the model cannot be read, that
+    is said in ``unknown``, and the changes are told without waits. Raises ``NotPermitted``."""
+    if not answer.pending or answer.binding is None:
+        return answer
+    from queuecast.answers.explaining.changes import changes
+    from queuecast.answers.forecast import Forecaster as Opened
+
+    unknown = answer.unknown
+    try:
+        forecaster = forecaster or Opened(lake, answer.cluster)
+    except QueuecastError as error:
+        unknown = (*unknown, _("How long changed requests would wait is not known: {why}").format(why=error.message))
+    found = changes(lake, answer, forecaster, viewer, futures=futures, progress=progress)
+    return replace(answer, unknown=unknown, changes=found)
 
 
 def _unknown(

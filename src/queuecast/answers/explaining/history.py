@@ -24,6 +24,8 @@ Kind = Literal["submitted", "eligible", "reason", "estimate", "started", "requeu
 MOVED_S = 600.0
 """Estimates that move by less are the same estimate."""
 _BACK = timedelta(days=14)
+_AFTER = timedelta(hours=1)
+"""A snapshot may still show a job for a while after its end."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,11 @@ def history(lake: Lake, cluster: str, job: KnownJob, at: datetime) -> tuple[tupl
     tries = _attempts(lake, cluster, job, at)
     first = min((t["submit"] for t in tries if t["submit"]), default=job.submit) or at - _BACK
     since = job.submit or at - _BACK
+    until = _over(job, tries, at)
     rows = lake.read(
         "queue",
         ["observed_at", "job_id", "job_id_text", "array_tasks", "state", "reason", "reason_text"],
-        cluster=cluster, since=min(first, since), until=at + timedelta(microseconds=1),
+        cluster=cluster, since=min(first, since), until=until,
     )  # fmt: skip
     seen = rows["observed_at"]
     rows = rows.filter(pc.and_(pc.less_equal(seen, instant(at)), pc.greater_equal(seen, instant(min(first, since)))))
@@ -87,9 +90,18 @@ def history(lake: Lake, cluster: str, job: KnownJob, at: datetime) -> tuple[tupl
         before = max((m for m in moments if m < spell.first), default=None)
         text = f"{spell.title} ({spell.reason})"
         events.append(Event("reason", spell.first, text, False, before, spell.last))
-    events += _estimates(lake, cluster, job, tries, since, at)
+    events += _estimates(lake, cluster, job, tries, since, until)
     events += [e for t in tries for e in _nodes(lake, cluster, t, at)]
     return now, tuple(sorted(events, key=lambda e: e.at))
+
+
+def _over(job: KnownJob, tries: list[dict[str, Any]], at: datetime) -> datetime:
+    """Snapshots after that moment say nothing more of it: it has ended. No later than ``at``."""
+    now = at + timedelta(microseconds=1)
+    if job.end is None:
+        return now
+    ends: list[datetime] = [t["end"] for t in tries if t["end"] is not None and t["end"] <= at]
+    return min(now, max([job.end, *ends]) + _AFTER)
 
 
 def _of_record(rows: pa.Table, job: KnownJob) -> pa.Table:
@@ -122,7 +134,8 @@ def _attempts(lake: Lake, cluster: str, job: KnownJob, at: datetime) -> list[dic
         "restarts",
         "observed_at",
     ]
-    rows = lake.read("jobs", columns, cluster=cluster, since=(job.submit or at) - timedelta(days=62), until=at + timedelta(microseconds=1))
+    last = (job.submit or at) + timedelta(microseconds=1)  # the latest attempt by then
+    rows = lake.read("jobs", columns, cluster=cluster, since=last - timedelta(days=62), until=last)
     rows = rows.filter(pc.less_equal(rows["submit"], instant(at)))
     found: list[dict[str, Any]] = _of_record(rows, job).sort_by("submit").to_pylist()
     return found
@@ -164,15 +177,11 @@ def _runs(row: dict[str, Any], tries: list[dict[str, Any]]) -> bool:
     return bool(begun) and bool(queued) and begun[-1] is queued[-1]
 
 
-def _estimates(lake: Lake, cluster: str, job: KnownJob, tries: list[dict[str, Any]], since: datetime, at: datetime) -> list[Event]:
+def _estimates(lake: Lake, cluster: str, job: KnownJob, tries: list[dict[str, Any]], since: datetime, until: datetime) -> list[Event]:
     rows = lake.read(
-        "estimates",
-        ["observed_at", "job_id", "job_id_text", "array_tasks", "start_estimate"],
-        cluster=cluster,
-        since=since,
-        until=at + timedelta(microseconds=1),
+        "estimates", ["observed_at", "job_id", "job_id_text", "array_tasks", "start_estimate"], cluster=cluster, since=since, until=until
     )
-    rows = _of_record(rows.filter(pc.less_equal(rows["observed_at"], instant(at))), job)
+    rows = _of_record(rows.filter(pc.less(rows["observed_at"], instant(until))), job)
     rows = rows.filter(pc.and_(pc.is_valid(rows["start_estimate"]), pc.greater_equal(rows["observed_at"], instant(since))))
     out: list[Event] = []
     told: datetime | None = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from queuecast.answers.why_history import numbers_of
+from queuecast.answers.explaining.history import numbers_of
 from queuecast.errors import ParseError
 from queuecast.i18n import N_, _
 from queuecast.policy.recent import last_snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "job_id", "job_id_text", "array_job_id", "array_task", "array_tasks", "array_throttle", "user", "account", "partition", "qos",
-    "state", "reason", "submit", "eligible", "start", "limit_s", "elapsed_s", "nodes", "cpus", "gpus", "gpu_type", "priority",
-    "dependency", "constraints", "reservation", "licenses",
+    "state", "reason", "reason_text", "submit", "eligible", "start", "limit_s", "elapsed_s", "nodes", "cpus", "gpus", "gpu_type",
+    "priority", "dependency", "constraints", "reservation", "licenses", "start_estimate", "sched_nodes",
 )  # fmt: skip
 
 HISTORY = timedelta(days=30)
@@ -53,7 +53,13 @@ class Snapshot:
         """
         waiting = [r for r in self.rows if r["state"] == "PENDING"]
         named = next((r for r in waiting if r["job_id_text"] == text), None)
-        return named or next((r for r in waiting if r["job_id"] == job_id and r["array_tasks"] > 1), None)
+        array = text.partition("_")[0] if "_" in text else ""
+        numbers = {job_id, *([int(array)] if array.isdigit() else [])}
+        whole = next((r for r in waiting if r["array_tasks"] > 1 and numbers & {r["job_id"], r["array_job_id"]}), None)
+        if named or whole or "[" not in text:
+            return named or whole
+        parted = [r for r in waiting if r["array_job_id"] in numbers]  # an array asked about whose tasks are listed one by one: the next
+        return min(parted, key=lambda r: r["array_task"] or 0, default=None)
 
 
 @dataclass(frozen=True)
@@ -98,16 +104,12 @@ def ahead_of(snapshot: Snapshot, policy: Policy, mine: dict[str, Any], viewer: V
     """
     if mine["priority"] is None or not mine["priority"]:
         return None
-    beside = _beside(policy, mine)
-    place = _place(policy, mine)
     groups: dict[str | None, list[dict[str, Any]]] = defaultdict(list)
+    kinds = cache(lambda reason: explain_reason(reason).wait_class)
     elsewhere = limited = 0
-    for row in snapshot.rows:
-        same = row["job_id"] == mine["job_id"] and row["job_id_text"] == mine["job_id_text"]
-        if row["state"] != "PENDING" or same or not row["priority"] or _place(policy, row) >= place:
-            continue
-        kind = explain_reason(row["reason"]).wait_class
-        if not beside(row):
+    for row, near in _above(snapshot, policy, mine):
+        kind = kinds(row["reason"])
+        if not near:
             elsewhere += 1
         elif kind in ("priority", "resources", "none"):
             groups[row["account"] if viewer is None or viewer.sees_all else None].append(row)
@@ -115,6 +117,24 @@ def ahead_of(snapshot: Snapshot, policy: Policy, mine: dict[str, Any], viewer: V
             limited += 1
     accounts = [_of(name, rows) for name, rows in groups.items()]
     return Ahead(tuple(sorted(accounts, key=lambda a: (-(a.gpu_hours or 0), -a.tasks, a.account or ""))), elsewhere, limited)
+
+
+def rows_ahead(snapshot: Snapshot, policy: Policy, mine: dict[str, Any]) -> list[dict[str, Any]]:
+    """The records that ``ahead_of`` counts as ``shared``."""
+    if not mine["priority"]:
+        return []
+    classes = ("priority", "resources", "none")
+    return [r for r, near in _above(snapshot, policy, mine) if near and explain_reason(r["reason"]).wait_class in classes]
+
+
+def _above(snapshot: Snapshot, policy: Policy, mine: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Waiting records that stand above, and whether they could take a node that this one could."""
+    beside = _beside(policy, mine)
+    place = _place(policy, mine)
+    for row in snapshot.rows:
+        same = row["job_id"] == mine["job_id"] and row["job_id_text"] == mine["job_id_text"]
+        if row["state"] == "PENDING" and not same and row["priority"] and _place(policy, row) < place:
+            yield row, beside(row)
 
 
 def _beside(policy: Policy, mine: dict[str, Any]) -> Callable[[dict[str, Any]], bool]:

@@ -14,7 +14,7 @@ from queuecast.slurmtext.durations import format_limit
 from queuecast.store.files import instant
 
 if TYPE_CHECKING:
-    from queuecast.answers.precheck import Script
+    from queuecast.answers.prechecks.precheck import Script
     from queuecast.policy.request import Request
 
 BACK = timedelta(days=60)

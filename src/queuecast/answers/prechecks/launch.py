@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from queuecast.i18n import _, ngettext
 
 if TYPE_CHECKING:
-    from queuecast.answers.precheck import Script
+    from queuecast.answers.prechecks.precheck import Script
     from queuecast.answers.scriptlines import Command
 
 _PYTHONS = ("python", "python3", "ipython")
@@ -245,7 +245,7 @@ def _tool(words: list[str]) -> tuple[str | None, list[str]]:
 
 def _inside_container(words: list[str]) -> list[str]:
     if words[0].rsplit("/", 1)[-1] in ("apptainer", "singularity") and len(words) > 2:
-        from queuecast.answers.precheck_paths import image_place
+        from queuecast.answers.prechecks.paths import image_place
 
         at = image_place(words)
         if at is not None and words[1] == "exec" and at + 1 < len(words):

@@ -8,13 +8,13 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from queuecast.answers.precheck_launch import launch_of
-from queuecast.answers.precheck_quota import NEAR, own_quotas
+from queuecast.answers.prechecks.launch import launch_of
+from queuecast.answers.prechecks.quota import NEAR, own_quotas
 from queuecast.i18n import _
 from queuecast.slurmtext.sizes import format_size
 
 if TYPE_CHECKING:
-    from queuecast.answers.precheck import Script
+    from queuecast.answers.prechecks.precheck import Script
     from queuecast.answers.scriptlines import Command
 
 _RUNNERS = frozenset({"python", "python3", "bash", "sh", "zsh", "julia", "Rscript", "perl", "node"})
@@ -34,7 +34,7 @@ def check_paths(script: Script) -> None:
     for option in ("output", "error"):
         _output(script, folder, option)
     _space(script, folder)
-    _quota(script)
+    _quota(script, folder)
     made: set[str] = {w for c in script.body.commands if c.words[0] in _MAKERS for w in c.words[1:]}
     here: Path | None = folder
     modulepath = [p for p in script.env.get("MODULEPATH", "").split(":") if p]
@@ -143,8 +143,10 @@ def _space(script: Script, folder: Path) -> None:
         )
 
 
-def _quota(script: Script) -> None:
-    for quota in own_quotas():
+def _quota(script: Script, folder: Path) -> None:
+    home = script.env.get("HOME", "")
+    outputs = [(folder / script.options[o]).parent for o in ("output", "error") if o in script.options]
+    for quota in own_quotas((folder, *outputs, *([Path(home)] if home.startswith("/") else []))):
         if quota.share >= NEAR:
             what = _("space") if quota.what == "space" else _("number of files")
             why = _("{share:.0%} of your quota of {what} on {place} is used.")

@@ -42,7 +42,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Precheck:
-    """All findings, by line. ``request`` with the cluster's defaults; ``unchecked``: what could not be looked at, and why."""
+    """All findings, by line. ``request`` with the cluster's defaults; ``unchecked``: what could not be looked at, and why.
+
+    ``components``: the further ones of a heterogeneous job.
+    """
 
     script: str
     cluster: str | None
@@ -50,6 +53,7 @@ class Precheck:
     request: Request | None
     findings: tuple[Finding, ...]
     unchecked: tuple[str, ...] = ()
+    components: tuple[Request, ...] = ()
 
     def count(self, severity: Severity) -> int:
         """How many findings of that severity there are."""
@@ -61,14 +65,15 @@ class Precheck:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
-        request = None if self.request is None else {**asdict(self.request), "partitions": list(self.request.partitions)}
+        requests = [None if r is None else {**asdict(r), "partitions": list(r.partitions)} for r in (self.request, *self.components)]
         return {
             "script": self.script,
             "cluster": self.cluster,
             "at": self.at.isoformat(),
             "errors": self.count("error"),
             "warnings": self.count("warning"),
-            "request": request,
+            "request": requests[0],
+            "components": requests[1:],
             "findings": [asdict(f) for f in self.findings],
             "unchecked": list(self.unchecked),
         }
@@ -136,18 +141,21 @@ def precheck(
     folder: Path | None = None,
     env: Mapping[str, str] | None = None,
     paths: bool = True,
+    components: Sequence[Mapping[str, str]] = (),
 ) -> Precheck:
     """Check the text of a batch script as ``user`` would submit it from ``folder`` at ``at``.
 
-    ``options`` are those of the command line: they override the script's. ``arguments`` follow the script. Without
+    ``options`` are those of the command line: they override the script's. ``arguments`` follow the script;
+    ``components`` are the options between colons of a heterogeneous job. Without
     ``folder`` or with ``paths`` False no file is looked for. ``env``: for MODULEPATH and HOME; nothing else is read of it.
     Never raises for what the script says.
     """
-    from queuecast.answers.precheck_history import check_history
-    from queuecast.answers.precheck_launch import check_launch
-    from queuecast.answers.precheck_paths import check_paths
-    from queuecast.answers.precheck_request import check_request, check_text, completed
-    from queuecast.answers.precheck_signal import check_signal
+    from queuecast.answers.prechecks.components import check_components
+    from queuecast.answers.prechecks.history import check_history
+    from queuecast.answers.prechecks.launch import check_launch
+    from queuecast.answers.prechecks.paths import check_paths
+    from queuecast.answers.prechecks.request import check_request, check_text, completed
+    from queuecast.answers.prechecks.signal import check_signal
 
     parsed = parse_script(text)
     merged = {**parsed.options, **(options or {})}
@@ -155,8 +163,6 @@ def precheck(
     variables = {k: v for k, v in (env or {}).items() if k in known}
     script = Script(text, parsed, merged, Body(), at, user, folder or Path("/"), variables, cluster, lake)
     check_text(script, name)
-    if parsed.components:
-        script.unchecked.append(_("The further components of this heterogeneous job."))
     try:
         script.request = from_options(merged, user)
     except UsageError as error:
@@ -172,6 +178,7 @@ def precheck(
         script.unchecked.append(_("Nothing is known of a cluster here: its partitions, limits and nodes were not looked at (see --lake)."))
     script.body = read_body(text, {**variables, **_slurm_variables(script), **{str(i): a for i, a in enumerate(arguments, start=1)}})
     check_request(script)
+    further = check_components(script, components, options or {})
     check_launch(script)
     check_signal(script)
     if paths and folder is not None:
@@ -180,7 +187,7 @@ def precheck(
         check_history(script)
     order = sorted(dict.fromkeys(script.found), key=lambda f: (f.line is None, f.line or 0, _ORDER[f.severity]))
     request = None if script.request is None else replace(script.request)
-    return Precheck(name, cluster, at, request, tuple(order), tuple(script.unchecked))
+    return Precheck(name, cluster, at, request, tuple(order), tuple(script.unchecked), further)
 
 
 def _slurm_variables(script: Script) -> dict[str, str]:

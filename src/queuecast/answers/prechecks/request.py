@@ -13,7 +13,7 @@ from queuecast.slurmtext.durations import format_limit
 from queuecast.slurmtext.tres import mig_of_type
 
 if TYPE_CHECKING:
-    from queuecast.answers.precheck import Script, Severity
+    from queuecast.answers.prechecks.precheck import Script, Severity
     from queuecast.policy.request import Request
     from queuecast.policy.tables import Policy
 
@@ -73,6 +73,11 @@ def check_text(script: Script, name: str) -> None:
         if "DOS" in problem:
             fix = _("Convert it: sed -i 's/\\r$//' {name}").format(name=name)
         script.say(int(found[1]) if found else 1, "error" if refused else "warning", "script", text[:1].upper() + text[1:] + ".", fix)
+    check_options(script)
+
+
+def check_options(script: Script) -> None:
+    """Values that sbatch takes literally."""
     for option, value in script.parsed.options.items():
         if option in ("output", "error", "chdir", "input") and ("$" in value or value.startswith("~")):
             script.say(

@@ -9,7 +9,7 @@ from queuecast.i18n import _
 from queuecast.slurmtext.durations import format_limit
 
 if TYPE_CHECKING:
-    from queuecast.answers.precheck import Script
+    from queuecast.answers.prechecks.precheck import Script
     from queuecast.answers.scriptlines import Command
 
 LONG_S = 4 * 3600

@@ -1,0 +1,1 @@
+"""A batch script looked at before it is submitted."""
