@@ -1,0 +1,1 @@
+"""Why a job failed: its class, the evidence, whose turn it is."""
