@@ -179,8 +179,9 @@ AccountingStoragePort={ports["dbd"]}
 AccountingStoragePass={h}/munge/socket
 AccountingStorageEnforce=associations,limits,qos,safe
 AccountingStorageTRES=gres/gpu,gres/gpu:a100,gres/gpu:v100
-AccountingStoreFlags=job_comment
+AccountingStoreFlags=job_comment,job_script
 JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherParams=OverMemoryKill
 JobAcctGatherFrequency=task=2
 {nodes}
 PartitionName=gpu Nodes={gpu} Default=YES MaxTime=2-0 DefaultTime=1:00:00 PriorityJobFactor=20 PriorityTier=10 State=UP

@@ -531,7 +531,7 @@ def test_variants_of_nodes_not_available_differ() -> None:
     ],
 )
 def test_the_reason_tells_which_wait_it_is(text: str, wait_class: str) -> None:
-    """I13: only some pending jobs compete for what is free."""
+    """only some pending jobs compete for what is free."""
     assert explain_reason(text).wait_class == wait_class
 
 

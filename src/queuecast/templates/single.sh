@@ -21,7 +21,26 @@
 
 program=train.py
 checkpoint="checkpoint-$SLURM_JOB_ID"
+parts="" # what of model, optimizer, random_state, data_position the program saves (words with blanks between); empty: not told
 most_restarts=50
+
+# queuecast: checkpoint=.
+# queuecast retry looks there for what is saved, and sets QUEUECAST_RESUME in the copy.
+if [ -n "${QUEUECAST_RESUME:-}" ] && [ ! -e "$checkpoint" ]; then # go on from what an earlier job saved, and leave that as it is
+    cp -r "$QUEUECAST_RESUME" "$checkpoint.part" && mv "$checkpoint.part" "$checkpoint" || exit 1
+fi
+
+manifest() { # says what was saved, so that it can be told whether it is whole; of a folder write one by hand (docs/retry.md)
+    local sum part told=""
+    [ -f "$checkpoint" ] && sum=$(sha256sum <"$checkpoint") || return 0
+    for part in ${parts:+model optimizer random_state data_position}; do
+        case " $parts " in *" $part "*) told="$told, \"$part\": true" ;; *) told="$told, \"$part\": false" ;; esac
+    done
+    printf '{"queuecast_checkpoint": 1, "job": "%s", "saved_at": "%s", "code": "%s", "parts": {%s},\n' \
+        "$SLURM_JOB_ID" "$(date -u +%FT%TZ)" "$(git rev-parse HEAD 2>/dev/null)" "${told#, }" >"$checkpoint.manifest.part"
+    printf ' "files": [{"path": "%s", "bytes": %d, "sha256": "%s"}]}\n' "$checkpoint" "$(stat -c %s "$checkpoint")" "${sum%% *}" \
+        >>"$checkpoint.manifest.part" && mv "$checkpoint.manifest.part" "$checkpoint.manifest.json"
+}
 
 stopped=0
 on_timeout() {
@@ -42,6 +61,7 @@ while kill -0 "$pid" 2>/dev/null; do # the signal ended wait, not the program
     status=$?
 done
 
+manifest
 if [ "$stopped" = 0 ]; then
     exit "$status"
 elif [ ! -e "$checkpoint" ]; then

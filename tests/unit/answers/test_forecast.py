@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.synthetic import NOW, T0, job_rows, known_at, make_lake, queue_rows, table
 
-from queuecast.answers.explain import why
+from queuecast.answers.explaining.explain import why
 from queuecast.answers.forecast import Forecaster
 from queuecast.answers.viewer import Viewer
 from queuecast.errors import NoDataError, NotPermitted, UsageError

@@ -254,7 +254,6 @@ def test_mass_on_a_step_is_spread_over_it() -> None:
     assert track(record_of(rows), at=AT).pit == pytest.approx([0.1] * 10)
 
 
-
 def test_wilson_of_a_known_case() -> None:
     assert wilson(0, 10) == pytest.approx((0.0, 0.27753), abs=1e-5)  # 1.96^2 / (10 + 1.96^2)
     with pytest.raises(ValueError, match="nothing"):

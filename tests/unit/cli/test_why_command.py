@@ -47,6 +47,21 @@ def test_text_and_json_say_the_same(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert f"{first['title']} ({first['code']})" in out
 
 
+def test_changes_are_looked_for_unless_told_not_to(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _err = run(monkeypatch, capsys, "900")
+    assert status == 0
+    assert "what would change that" in out
+    _status, plain, _err = run(monkeypatch, capsys, "900", "--json")
+    assert {"changes", "now", "as_new", "tried", "futures", "notes"} <= set(json.loads(plain)["changes"])
+    _status, out, _err = run(monkeypatch, capsys, "900", "--no-changes")
+    assert "what would change that" not in out
+    _status, plain, _err = run(monkeypatch, capsys, "900", "--no-changes", "--json")
+    assert json.loads(plain)["changes"] is None
+    status, _out, err = run(monkeypatch, capsys, "900", "--futures", "-1")
+    assert status == 2
+    assert "futures" in err
+
+
 def test_a_model_that_cannot_be_read_is_not_needed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lake: Lake) -> None:
     bad = lake.path / "models" / "20260101T000000-00000000"
     bad.mkdir(parents=True)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuecast.answers.explain import WhyAnswer
+from queuecast.answers.explaining.binding import Binding, Constraint
+from queuecast.answers.explaining.explain import WhyAnswer
+from queuecast.answers.explaining.history import Event
+from queuecast.answers.explaining.priority import Priority, PriorityPart
+from queuecast.answers.explaining.queue import Ahead, AheadOf
+from queuecast.answers.explaining.release import Release
 from queuecast.answers.lookup import KnownJob
-from queuecast.answers.why_binding import Binding, Constraint
-from queuecast.answers.why_history import Event
-from queuecast.answers.why_priority import Priority, PriorityPart
-from queuecast.answers.why_queue import Ahead, AheadOf
-from queuecast.answers.why_release import Release
 from queuecast.policy.request import Request
 from queuecast.reasons import explain_reason
 from queuecast.render.why import release_words, why_lines
@@ -115,7 +115,7 @@ def test_times_are_the_readers() -> None:
         ({"tres": "gres/gpu:a100"}, "4 a100 GPUs come free when"),
         ({"jobs": 3}, "when 3 jobs end,"),
         ({"tres": "jobs", "amount": 1}, "room for 1 more job when"),
-        ({"tres": "mem", "amount": 64 << 30}, "64G of mem come free"),
+        ({"tres": "mem", "amount": 64 << 30}, "64G of memory come free"),
         ({"latest": None}, "a time limit is missing, so when is not known"),
         ({"like": 0}, "by time limits alone"),
     ],

@@ -1,0 +1,1 @@
+"""Corrected copies of failed jobs, and the attempts they belong to."""
