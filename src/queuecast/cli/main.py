@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from queuecast import __version__
-from queuecast.cli import alternatives, ask, check, evaluate, gather, keep, suggest
+from queuecast.cli import alternatives, ask, check, evaluate, failed, gather, keep, overrequest, retry, suggest
 from queuecast.errors import QueuecastError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app = typer.Typer(
 for group, commands in (
     ("Ask", (ask.when, alternatives.alternatives, suggest.suggest, ask.why, ask.queue)),
     ("Before submitting", (check.check, check.template)),
+    ("After it ran", (failed.failed, retry.retry, retry.lineage, overrequest.overrequest)),
     ("Collect", (gather.collect, gather.backfill, gather.ingest, gather.rebuild, gather.doctor)),
     ("Keep", (keep.status, keep.sql, keep.train, evaluate.evaluate, keep.serve)),
 ):

@@ -8,7 +8,7 @@ from queuecast.i18n import _, ngettext
 from queuecast.render.words import safe, wrapped
 
 if TYPE_CHECKING:
-    from queuecast.answers.precheck import Precheck
+    from queuecast.answers.prechecks.precheck import Precheck
 
 
 def precheck_lines(answer: Precheck, width: int) -> list[str]:

@@ -1,0 +1,1 @@
+"""What is asked for and not used, and the request that would do."""
