@@ -23,6 +23,8 @@ st.navigation(
         st.Page("views/wait.py", title=_("How long will it wait?"), icon=":material/hourglass_top:", default=True),
         st.Page("views/queue.py", title=_("Queue now"), icon=":material/view_list:", url_path="queue"),
         st.Page("views/job.py", title=_("Job"), icon=":material/search_insights:", url_path="job"),
+        st.Page("views/overrequests.py", title=_("Over-requests"), icon=":material/recycling:", url_path="overrequests"),
+        st.Page("views/failures.py", title=_("Failures"), icon=":material/report:", url_path="failures"),
         st.Page("views/track.py", title=_("Track record"), icon=":material/fact_check:", url_path="track"),
     ],
     position="top",

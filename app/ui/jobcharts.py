@@ -9,9 +9,9 @@ import pandas as pd
 
 from app.ui.charts import ACCENT, BLUES, ink
 from app.ui.shell import Frame
-from queuecast.answers.explain import WhyAnswer
-from queuecast.answers.why_priority import Priority
-from queuecast.answers.why_queue import Ahead
+from queuecast.answers.explaining.explain import WhyAnswer
+from queuecast.answers.explaining.priority import Priority
+from queuecast.answers.explaining.queue import Ahead
 from queuecast.i18n import N_, _
 
 KINDS = {

@@ -9,10 +9,10 @@ from app.ui.answer import request_words, show_answer
 from app.ui.jobcharts import ahead_chart, priority_chart, story_chart
 from app.ui.shell import Frame
 from app.ui.words import as_markdown
-from queuecast.answers.explain import WhyAnswer
+from queuecast.answers.explaining.explain import WhyAnswer
+from queuecast.answers.explaining.history import Event
+from queuecast.answers.explaining.queue import Ahead
 from queuecast.answers.wait import WaitAnswer
-from queuecast.answers.why_history import Event
-from queuecast.answers.why_queue import Ahead
 from queuecast.i18n import _
 from queuecast.render.why import release_words, standing_words
 

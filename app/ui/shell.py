@@ -21,18 +21,30 @@ from queuecast.answers.viewer import Viewer
 from queuecast.answers.wait import WaitAnswer
 from queuecast.errors import QueuecastError, StoreError, UsageError
 from queuecast.i18n import _, available_languages, get_language, set_language
+from queuecast.models.training import data_until
 from queuecast.store.lake import Lake
 
 RECORDING = timedelta(days=1)
 """Data older than that are taken for a recording: questions are then asked at its end unless another moment is named."""
 
 
-@dataclass
 class Shared:
-    """A forecaster that all sessions use, one at a time."""
+    """What all sessions use, one at a time: hold ``lock``."""
 
-    forecaster: Forecaster
-    lock: threading.Lock
+    def __init__(self, lake: Lake, cluster: str) -> None:
+        self.lock = threading.Lock()
+        self._lake, self._cluster = lake, cluster
+        self._forecaster: Forecaster | None = None
+        self._making = threading.Lock()
+
+    @property
+    def forecaster(self) -> Forecaster:
+        """Made when it is first asked for, so that a model that cannot be read keeps nobody from what needs none.
+        Raises ``StoreError`` for such a model."""
+        with self._making:
+            if self._forecaster is None:
+                self._forecaster = Forecaster(self._lake, self._cluster)
+            return self._forecaster
 
 
 @dataclass(frozen=True)
@@ -111,10 +123,10 @@ def _sentence(text: str) -> str:
 
 def _make(path: str, version: int, model_mark: int, cluster: str) -> Shared:
     """Kept until the lake or the trained model changes; ``version`` and ``model_mark`` are there to tell that."""
-    return Shared(Forecaster(Lake.open(path), cluster), threading.Lock())
+    return Shared(Lake.open(path), cluster)
 
 
-_forecaster: Callable[[str, int, int, str], Shared] = st.cache_resource(_make, max_entries=4, show_spinner=False)
+_shared: Callable[[str, int, int, str], Shared] = st.cache_resource(_make, max_entries=4, show_spinner=False)
 
 
 def _model_mark(lake: Lake) -> int:
@@ -136,9 +148,9 @@ def open_frame() -> Frame:
             _empty_lake()
             st.stop()
         cluster = _cluster(lake.clusters)
-        shared = _forecaster(str(lake.path), lake.manifest.version, _model_mark(lake), cluster)
-        newest = shared.forecaster.newest()
-    frame = Frame(shared, lake, shared.forecaster.cluster, _viewer(), reader_zone(), clock.now(), newest)
+        shared = _shared(str(lake.path), lake.manifest.version, _model_mark(lake), cluster)
+        newest = data_until(lake, cluster)
+    frame = Frame(shared, lake, cluster, _viewer(), reader_zone(), clock.now(), newest)
     with st.container(horizontal=True, vertical_alignment="center", key="marks"):
         if lake.manifest.state.get("demo"):
             st.badge(

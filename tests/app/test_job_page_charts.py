@@ -8,8 +8,8 @@ from typing import Any
 import altair as alt
 from app.ui.jobcharts import ahead_chart, priority_chart
 
-from queuecast.answers.why_priority import Priority, PriorityPart
-from queuecast.answers.why_queue import Ahead, AheadOf
+from queuecast.answers.explaining.priority import Priority, PriorityPart
+from queuecast.answers.explaining.queue import Ahead, AheadOf
 
 
 def rows(chart: alt.Chart | alt.LayerChart) -> list[dict[str, Any]]:

@@ -1,0 +1,1 @@
+"""How people fare: first success, early failures, recovery."""
