@@ -20,7 +20,8 @@ class SizeBound:
     most specific first ("user and name", "user", "account", "partition", "all"). ``used``: quantiles .5, .95, 1 of what was used.
     ``changed_at``: when the level of use last changed so much that earlier jobs were dropped. ``needs_more``: the latest jobs of the
     kind were killed for it (OUT_OF_MEMORY, TIMEOUT): the value is then above what was asked, and never a saving.
-    ``retry``: (first value, expected waste with it, with ``value``: units x hours, for time seconds) where asking less and trying again costs less.
+    ``retry``: (first value, expected waste with it, with ``value``: units x hours, for time seconds) where asking less and trying again
+    costs less.
     """
 
     resource: Resource
