@@ -28,8 +28,14 @@ test: lint
 	$(BIN)/python -m pytest
 	$(BIN)/python -m pytest --nbmake notebooks
 
+# each group has a Slurm to itself: the jobs of one would keep those of another waiting
+WAITING = tests/slurm/test_real_why.py tests/slurm/test_real_check_components.py
+ENDED   = tests/slurm/test_real_retry.py tests/slurm/test_real_failed.py tests/slurm/test_real_use.py
+
 slurm-test: $(READY)
-	$(BIN)/python -m pytest -m slurm tests/slurm
+	$(BIN)/python -m pytest -m slurm tests/slurm $(addprefix --ignore=,$(WAITING) $(ENDED))
+	$(BIN)/python -m pytest -m slurm $(WAITING)
+	$(BIN)/python -m pytest -m slurm $(ENDED)
 
 browser-test: $(READY)
 	$(BIN)/python -m pytest -m browser tests/app
