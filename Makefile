@@ -25,7 +25,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 	$(BIN)/python -m pytest --nbmake notebooks
 
 # each group has a Slurm to itself: the jobs of one would keep those of another waiting
