@@ -17,7 +17,7 @@ from app.ui.failview import group_title, group_words
 from app.ui.linked import link_choice, link_select
 from app.ui.overask import moment
 from app.ui.shell import Frame
-from app.ui.words import as_markdown, percent
+from app.ui.words import as_markdown, cell, percent
 from queuecast.answers.failures.classes import classified
 from queuecast.answers.failures.groups import FailureGroup, platform_groups
 from queuecast.answers.failures.rows import ended_rows
@@ -195,11 +195,11 @@ def failed_table(frame: Frame, shown: Sequence[Failed]) -> pd.DataFrame:
         {
             "job": [f"job?job={quote(f.job, safe='')}" for f in some],
             "class": [TEXTS[f.failure_class].title for f in some],
-            "sure": [100 * f.confidence for f in some],
-            "user": [f.user for f in some],
+            "sure": [min(99.0, 100 * f.confidence) for f in some],
+            "user": [None if f.user is None else cell(f.user) for f in some],
             "end": [f.end.astimezone(frame.zone).replace(tzinfo=None) for f in some],
             "ran": [None if f.elapsed_s is None else f.elapsed_s / 3600 for f in some],
-            "name": [f.name for f in some],
+            "name": [None if f.name is None else cell(f.name) for f in some],
             "partition": [f.partition for f in some],
             "nodes": [f.nodes for f in some],
             "state": [f.state for f in some],

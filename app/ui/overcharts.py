@@ -15,7 +15,7 @@ import altair as alt
 import pandas as pd
 
 from app.ui.charts import BLUES, ink
-from app.ui.words import day_month, percent
+from app.ui.words import cell, day_month, percent
 from queuecast.answers.rightsizing.overrequest_answer import Amounts, Group, Hours, Period
 from queuecast.i18n import N_, _, ngettext
 
@@ -55,7 +55,7 @@ def group_name(group: Group) -> str:
     """As shown: hostile text, for cells and pictures only."""
     if group.rest:
         return ngettext("{n} other", "{n} others", group.rest).format(n=group.rest)
-    return group.name or _("unknown")
+    return cell(group.name) if group.name else _("unknown")
 
 
 def whole_chart(total: Amounts) -> alt.LayerChart:
@@ -106,13 +106,18 @@ def _rows(name: str, hours: Hours, whole: float, *, share: bool) -> list[dict[st
                     "to": (done + value) / scale,
                     "middle": (done + value / 2) / scale,
                     "hours": hours_words(value),
-                    "share": percent(of_asked),
-                    "label": percent(of_asked) if value / whole >= LEAST_ROOM else "",
+                    "share": part_words(of_asked),
+                    "label": part_words(of_asked) if value / whole >= LEAST_ROOM else "",
                     "jobs": hours.jobs,
                 }
             )
         done += value
     return rows
+
+
+def part_words(share: float) -> str:
+    """A share of what was counted; all of it is all of it."""
+    return "100 %" if share >= 1 else percent(share)
 
 
 def _stacked(rows: list[dict[str, Any]], order: Sequence[str], x: alt.X, what: str) -> alt.LayerChart:

@@ -11,7 +11,7 @@ from app.ui.csvsafe import to_csv
 from app.ui.overcharts import hours_words
 from app.ui.overview import show_generated
 from app.ui.shell import Frame
-from app.ui.words import as_markdown, percent, span
+from app.ui.words import as_markdown, cell, percent, span
 from queuecast.answers.rightsizing.overrequest_answer import OverRequests
 from queuecast.answers.rightsizing.overrequest_effect_answer import Effect, Moved
 from queuecast.i18n import N_, _, ngettext
@@ -72,7 +72,7 @@ def contact_list(found: Sequence[IdleGpu]) -> str:
     lost: dict[str, float] = {}
     jobs: dict[str, list[str]] = {}
     for job in found:
-        name = " ".join((job.user or _("unknown")).split())
+        name = cell(job.user or _("unknown"))
         lost[name] = lost.get(name, 0.0) + job.gpu_hours
         jobs.setdefault(name, []).append(" ".join(job.job_id_text.split()))
     ordered = sorted(lost, key=lambda name: -lost[name])
@@ -87,13 +87,13 @@ def idle_table(frame: Frame, found: Sequence[IdleGpu]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             _("job"): [j.job_id_text for j in found],
-            _("user"): [j.user for j in found],
+            _("user"): [None if j.user is None else cell(j.user) for j in found],
             _("idle since"): [frame.time(j.idle_since) for j in found],
             _("GPUs"): [j.gpus for j in found],
             _("GPU type"): [j.gpu_type for j in found],
             _("GPU-hours"): [round(j.gpu_hours, 1) for j in found],
             _("node"): [j.node_list for j in found],
-            _("name"): [j.name for j in found],
+            _("name"): [None if j.name is None else cell(j.name) for j in found],
             _("account"): [j.account for j in found],
             _("partition"): [j.partition for j in found],
             _("readings"): [j.samples for j in found],

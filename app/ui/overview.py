@@ -64,7 +64,7 @@ def show_figures(answer: OverRequests) -> None:
                 st.metric(
                     _("{what} asked for").format(what=_(RESOURCES[name])),
                     hours_words(hours.asked),
-                    _("{hours} could be freed").format(hours=hours_words(hours.reclaimable if hours.measured > 0 else None)),
+                    _("{hours} could be freed").format(hours=hours_words(hours.reclaimable)) if hours.measured > 0 else _("not measured"),
                     delta_color="off",
                     delta_arrow="off",
                     border=True,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
 
 from queuecast.i18n import N_, _
+from queuecast.render.words import safe
 
 WEEKDAYS = (N_("Mon"), N_("Tue"), N_("Wed"), N_("Thu"), N_("Fri"), N_("Sat"), N_("Sun"))
 MONTHS = (
@@ -134,5 +135,10 @@ def who_words(who: Sequence[str]) -> str:
 def as_markdown(text: str) -> str:
     """Text that Markdown shows as it stands: no emphasis, links, HTML, mathematics, icons or colours."""
     # Icons (:name:) and bare addresses are found after escapes are gone, so their marks are parted from what follows.
-    parted = re.sub(r"([:@](?=[^\d\s])|www\.(?=\S))", rf"\1{_JOINER}", text, flags=re.IGNORECASE)
-    return _PUNCTUATION.sub(r"\\\1", " ".join(parted.split()))
+    parted = re.sub(r"([:@](?=[^\d\s])|www\.(?=\S))", rf"\1{_JOINER}", cell(text), flags=re.IGNORECASE)
+    return _PUNCTUATION.sub(r"\\\1", parted)
+
+
+def cell(text: str) -> str:
+    """Text of users for a cell, a picture or a list: one line, what is not seen (control and direction marks) written out."""
+    return safe(" ".join(text.split()))

@@ -48,7 +48,9 @@ def show_nodes(frame: Frame, found: view.Failures) -> None:
     """What the platform failed."""
     st.subheader(_("Nodes on which jobs died"), anchor=False)
     if not found.groups:
-        st.text(_("No node stands out: where jobs failed, like ones failed elsewhere too."))
+        st.text(
+            _("No node stands out: where jobs failed, like ones failed elsewhere too.") if found.ended else _("Not known: no job ended.")
+        )
         return
     drawn = charts.nodes_chart(frame, found.groups, found.since, found.at)
     st.altair_chart(drawn, width="stretch", key="nodes", alt=_("Groups of failures by node and time"))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queuecast.answers.viewer import Viewer
+from queuecast.answers.wait import plain
 from queuecast.policy.request import Request
 from queuecast.policy.tables import policy_at
 from queuecast.policy.usage import usage_at
@@ -112,7 +113,8 @@ class QueueNow:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; times ISO 8601 UTC."""
-        return _plain(asdict(self))  # type: ignore[no-any-return]  # a dict stays a dict
+        out: dict[str, Any] = plain(asdict(self))
+        return out
 
 
 def queue_now(lake: Lake, cluster: str, at: datetime, viewer: Viewer | None = None) -> QueueNow:
@@ -337,13 +339,3 @@ def _used_by_jobs(running: list[dict[str, Any]]) -> tuple[Counter[str], set[str]
             for i, host in enumerate(hosts):
                 used[host] += share + (i < rest)
     return used, unclear
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value

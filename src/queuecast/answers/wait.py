@@ -214,5 +214,14 @@ def iso(value: datetime | None) -> str | None:
     return None if value is None else value.isoformat().replace("+00:00", "Z")
 
 
+def plain(value: Any) -> Any:
+    """For JSON: times as ``iso`` writes them, tuples as lists, in dicts and lists of any depth."""
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    return [plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+
 def _round(value: float | None) -> int | None:
     return None if value is None or math.isinf(value) or math.isnan(value) else round(value)

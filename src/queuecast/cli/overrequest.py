@@ -14,7 +14,7 @@ import typer
 
 from queuecast.cli.common import AtOption, ClusterOption, JsonOption, LakeOption, ParsableOption, context, print_json, print_lines, width
 from queuecast.errors import UsageError
-from queuecast.i18n import _
+from queuecast.i18n import _, ngettext
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -174,7 +174,14 @@ def _write(answer: OverRequests, csv: Path | None, messages: Path | None, langua
         from queuecast.render.overrequest_messages import write_messages
 
         paths = write_messages(ready(answer, language, zone), messages)
-        print(_("{n} messages written to {folder}; read them before you send them").format(n=len(paths), folder=messages), file=sys.stderr)
+        print(
+            ngettext(
+                "{n} message written to {folder}; read it before you send it",
+                "{n} messages written to {folder}; read them before you send them",
+                len(paths),
+            ).format(n=len(paths), folder=messages),
+            file=sys.stderr,
+        )
 
 
 @contextmanager

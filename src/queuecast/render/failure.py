@@ -152,6 +152,8 @@ def table_lines(table: FailureTable, zone: str, width: int = 100, most: int = MO
             "{n} of {ended} ended attempts did not complete", "{n} of {ended} ended attempts did not complete", len(table.jobs)
         ).format(n=len(table.jobs), ended=table.ended),
     ]
+    if not table.ended:
+        return [*lines, _("No attempt ended in that time: widen it with --since, or run queuecast collect.")]
     if not table.jobs:
         return lines
     lines += [

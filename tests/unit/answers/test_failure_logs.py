@@ -86,8 +86,13 @@ def test_many_files_are_bounded(tmp_path: Path) -> None:
 @given(st.text(max_size=60), st.text(max_size=20), st.text(max_size=20))
 def test_any_pattern_is_looked_up_without_harm(pattern: str, name: str, folder: str) -> None:
     job = JOB | {"name": name}
-    fill_pattern(pattern, job)
-    find_logs(job, pattern, None, "/nonexistent/" + folder)
+    if "%" not in pattern and "\\" not in pattern:
+        assert fill_pattern(pattern, job) == pattern
+    found = find_logs(job, pattern, None, "/nonexistent/" + folder)
+    assert len(found.paths) <= MOST_FILES
+    assert all(Path(path).exists() for path in found.paths)
+    if pattern and not found.paths:
+        assert found.missing
 
 
 # ------------------------------------------------------------------------------------------------------ what is opened

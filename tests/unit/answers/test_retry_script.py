@@ -62,8 +62,11 @@ def test_command_lines(text: str, options: dict[str, str], script: str | None, a
 
 @given(st.text(), st.text(), st.text())
 def test_any_command_line_is_read(text: str, name: str, comment: str) -> None:
-    read_submit_line(text, {"job-name": name, "comment": comment})
-    read_submit_line(f"sbatch -J {name} --comment={comment} {text}", {"job-name": name, "comment": comment})
+    for line in (text, f"sbatch -J {name} --comment={comment} {text}"):
+        read = read_submit_line(line, {"job-name": name, "comment": comment})
+        assert read.script is None or read.wrap is None
+        assert all(key == key.strip() and not key.startswith("-") for key in read.options)
+        assert all(word in line for word in read.arguments)
 
 
 def test_other_commands_have_no_script() -> None:

@@ -14,7 +14,7 @@ from queuecast.answers.explaining.priority import Priority, priority_of
 from queuecast.answers.explaining.queue import limit_shares, snapshot_at, with_throttle
 from queuecast.answers.lookup import KnownJob, find_job
 from queuecast.answers.viewer import Viewer
-from queuecast.answers.wait import iso
+from queuecast.answers.wait import iso, plain
 from queuecast.errors import QueuecastError, UsageError
 from queuecast.i18n import _
 from queuecast.policy.tables import policy_at
@@ -76,10 +76,10 @@ class WhyAnswer:
                 {"reason": s.reason, "title": s.title, "first_seen": iso(s.first), "last_seen": iso(s.last), "snapshots": s.snapshots}
                 for s in self.history
             ],
-            "events": [_plain(asdict(e)) for e in self.events],
+            "events": [plain(asdict(e)) for e in self.events],
             "snapshot_at": iso(self.snapshot_at),
             "binding": self._binding_json(),
-            "priority": None if self.priority is None else _plain(asdict(self.priority)),
+            "priority": None if self.priority is None else plain(asdict(self.priority)),
             "unknown": list(self.unknown),
             "changes": None if self.changes is None else self.changes.as_json(),
         }
@@ -87,18 +87,10 @@ class WhyAnswer:
     def _binding_json(self) -> dict[str, Any] | None:
         if self.binding is None:
             return None
-        out: dict[str, Any] = _plain(asdict(self.binding))
-        for constraint, plain in zip(self.binding.constraints, out["constraints"], strict=True):
-            plain["title"] = constraint.title
+        out: dict[str, Any] = plain(asdict(self.binding))
+        for constraint, told in zip(self.binding.constraints, out["constraints"], strict=True):
+            told["title"] = constraint.title
         return out
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return iso(value)
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def one_cluster(lake: Lake, name: str | None) -> str:

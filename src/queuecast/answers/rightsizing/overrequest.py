@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from queuecast.answers.rightsizing.answer import Proposals
 from queuecast.answers.rightsizing.overrequest_answer import DIMENSIONS, Amounts, By, OverRequests, Status
 from queuecast.answers.rightsizing.overrequest_book import FEW_USERS, Book
-from queuecast.answers.rightsizing.rightsize import RISK, Judged, check_risk, judged, notes_of, sizes_at, uses_at
+from queuecast.answers.rightsizing.rightsize import RISK, Judged, check_risk, judged, shown_to, sizes_at, uses_at
 from queuecast.answers.rightsizing.sizes import SizeSource
 from queuecast.answers.viewer import Viewer
 from queuecast.config import Hardware, load_hardware
@@ -69,7 +68,6 @@ def overrequest(
     found = judged(chosen, sizes, policy or policy_at(lake, cluster, at), hardware or load_hardware(), risk)
     book = Book(found)
     total = book.amounts(book.whole)
-    shown = tuple(p for p in found.items if viewer.may_see(p.kind.user))
     trend, step = book.trend(since, at)
     idle, idle_hidden = (None, 0) if idle_hours is None else _idle(lake, cluster, at, idle_hours, viewer, filters)
     generated = bool(found.sums.rows.flag["generated"].any())
@@ -84,20 +82,7 @@ def overrequest(
         groups={dimension: book.groups(dimension, viewer, top) for dimension in by},
         trend=trend,
         trend_step=step,
-        proposals=Proposals(
-            cluster=cluster,
-            since=since,
-            at=at,
-            risk=risk,
-            items=shown,
-            kinds=found.kinds,
-            kinds_left=found.kinds_left,
-            gpu_jobs=found.gpu_jobs,
-            unmeasured_gpu_jobs=found.unmeasured_gpu_jobs,
-            generated=generated,
-            hidden=len(found.items) - len(shown),
-            notes=notes_of(found),
-        ),
+        proposals=shown_to(viewer, found, cluster, since, at, risk),
         idle_hours=idle_hours or 0.0,
         idle=idle,
         idle_hidden=idle_hidden,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -169,10 +169,4 @@ class OverRequests:
             "effect": None if self.effect is None else self.effect.as_json(),
             "generated": self.generated,
             "notes": list(self.notes),
-        }
-
-    def _proposals(self) -> dict[str, Any]:
-        whole = replace(self.proposals, items=self.proposals.items[: self.top]).as_json()
-        return {k: v for k, v in whole.items() if k not in ("queuecast_json", "cluster", "since", "at", "risk")} | {
-            "proposals_in_all": len(self.proposals.items)
         }

@@ -79,11 +79,16 @@ def proposals(
     viewer = viewer or Viewer()
     uses = uses or uses_at(lake, cluster, since, at)
     found = judged(uses, sizes or sizes_at(uses, risk), policy or policy_at(lake, cluster, at), hardware or load_hardware(), risk)
+    return shown_to(viewer, found, cluster, uses.since, uses.at, risk)
+
+
+def shown_to(viewer: Viewer, found: Judged, cluster: str, since: datetime, at: datetime, risk: float) -> Proposals:
+    """Of what was judged, the proposals that the viewer may see, with the number of the others."""
     shown = tuple(p for p in found.items if viewer.may_see(p.kind.user))
     return Proposals(
         cluster=cluster,
-        since=uses.since,
-        at=uses.at,
+        since=since,
+        at=at,
         risk=risk,
         items=shown,
         kinds=found.kinds,
